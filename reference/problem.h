@@ -20,6 +20,7 @@ inline constexpr int kOperands = 9;
 /// "q", "k", "v", "o", "dO", "dQ", "dK", "dV" or "rotary".
 std::string_view name_of(Operand operand);
 
+//! [problem]
 /// Block-diagonal attention: O = softmax(scale * Q K^T) V inside each tile of `block_size` tokens, nothing across
 /// tiles.
 ///
@@ -52,6 +53,7 @@ struct Problem {
     [[nodiscard]] std::vector<Operand> inputs() const;
     [[nodiscard]] std::vector<Operand> outputs() const;
 };
+//! [problem]
 
 /// 1 / sqrt(head_dim), rounded to float: the scale of a problem that doesn't name one.
 float default_scale(std::int64_t head_dim);

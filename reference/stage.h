@@ -31,6 +31,7 @@ struct Arithmetic {
     double division_roundings = 1;   ///< roundings of 2^-24 of O = (P V) / sum
 };
 
+//! [stage]
 /// A way to compute block-diagonal attention: what it is called, what it serves, what it launches.
 /// A stage is data; it knows no device. The oracle is a stage that runs on the host.
 struct Stage {
@@ -43,5 +44,6 @@ struct Stage {
     /// How the stage rounds when it serves that problem.
     Arithmetic (*arithmetic)(const Problem& problem) = nullptr;
 };
+//! [stage]
 
 }  // namespace block_attention

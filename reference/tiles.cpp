@@ -28,6 +28,7 @@ std::int64_t count_tiles(const Problem& problem) {
     return count;
 }
 
+//! [tiles]
 std::vector<Tile> list_tiles(const Problem& problem) {
     std::vector<Tile> tiles;
     tiles.reserve(static_cast<std::size_t>(count_tiles(problem)));
@@ -40,5 +41,6 @@ std::vector<Tile> list_tiles(const Problem& problem) {
     });
     return tiles;
 }
+//! [tiles]
 
 }  // namespace block_attention

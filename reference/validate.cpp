@@ -130,11 +130,11 @@ Fault check_output_apart(const Problem& problem, Operand operand) {
     const TensorView& view = problem.view(operand);
     const auto extents = problem.extents(operand);
     std::array<Axis, kAxes> axes = kAllAxes;
+    if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return std::nullopt;
     std::sort(axes.begin(), axes.end(), [&](Axis a, Axis b) { return view.strides[a] < view.strides[b]; });
     std::int64_t covered = 1;
     for (const Axis axis : axes) {
         const auto index = static_cast<std::size_t>(axis);
-        if (extents[index] == 0) return std::nullopt;
         if (extents[index] == 1) continue;
         if (view.strides[axis] < covered) {
             return fmt::format(

@@ -1,0 +1,132 @@
+#include "verify/device/simulator_device.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "verify/simulator/ptx/parse.h"
+#include "verify/simulator/simulator.h"
+
+namespace block_attention {
+
+namespace {
+
+/// Runs a call of the simulator; what it throws becomes a DeviceError.
+template <typename Call>
+auto translate(Call call) {
+    try {
+        return call();
+    } catch (const simulator::SimulatorError& error) {
+        throw DeviceError(fmt::format("simulator: {}", error.what()));
+    } catch (const simulator::ptx::PtxError& error) {
+        throw DeviceError(fmt::format("simulator: {}", error.what()));
+    }
+}
+
+/// Streaming multiprocessors of an H200 and a B200.
+std::uint32_t default_multiprocessors(int architecture) { return architecture >= 100 ? 148 : 132; }
+
+simulator::Options simulator_options(const SimulatorDeviceOptions& options) {
+    if (options.architecture < 75 || options.multiprocessors < 0) {
+        throw DeviceError(fmt::format("cannot simulate sm_{} with {} multiprocessors: the least are sm_75 and 1",
+                                      options.architecture, options.multiprocessors));
+    }
+    simulator::Options result;
+    result.architecture = options.architecture;
+    result.specific = options.specific;
+    result.multiprocessors = options.multiprocessors == 0 ? default_multiprocessors(options.architecture)
+                                                          : static_cast<std::uint32_t>(options.multiprocessors);
+    result.seed = options.seed;
+    result.host_threads = options.host_threads;
+    return result;
+}
+
+class SimulatorDevice final : public Device {
+  public:
+    explicit SimulatorDevice(const SimulatorDeviceOptions& options)
+        : simulator_(simulator_options(options)), source_root_(options.source_root) {
+        if (!source_root_.empty() && !source_root_.ends_with('/')) source_root_ += '/';
+        properties_.name = "simulator " + simulator_.target();
+        properties_.architecture = simulator_.options().architecture;
+        properties_.multiprocessors = static_cast<int>(simulator_.options().multiprocessors);
+        properties_.memory_bytes = simulator_.options().memory_bytes;
+    }
+
+    [[nodiscard]] const DeviceProperties& properties() const override { return properties_; }
+
+    DevicePointer allocate(std::uint64_t bytes, std::string_view label) override {
+        return translate([&] { return simulator_.allocate(bytes, label); });
+    }
+    void free(DevicePointer pointer) override {
+        translate([&] { simulator_.free(pointer); });
+    }
+    void copy_to_device(DevicePointer to, std::span<const std::byte> from) override {
+        translate([&] { simulator_.write(to, from); });
+    }
+    void copy_to_host(std::span<std::byte> to, DevicePointer from) override {
+        translate([&] { simulator_.read(from, to); });
+    }
+    void poison(DevicePointer pointer, std::uint64_t bytes, std::byte pattern) override {
+        translate([&] { simulator_.poison(pointer, bytes, pattern); });
+    }
+
+    std::array<std::byte, 128> encode(const TensorMapArgument& /*map*/, DevicePointer /*base*/) override {
+        throw DeviceError("simulator: tensor maps are not simulated yet");
+    }
+
+    void launch(const DeviceLaunch& launch) override;
+    void synchronize() override {
+        if (!death_.empty()) throw DeviceError(std::exchange(death_, {}));
+    }
+    std::vector<Finding> take_findings() override;
+
+  private:
+    simulator::ModuleHandle load(const KernelModule& module);
+
+    simulator::Simulator simulator_;
+    std::string source_root_;
+    DeviceProperties properties_;
+    std::unordered_map<const KernelModule*, simulator::ModuleHandle> modules_;
+    std::string death_;  ///< of a launch since the last synchronize()
+};
+
+simulator::ModuleHandle SimulatorDevice::load(const KernelModule& module) {
+    if (const auto found = modules_.find(&module); found != modules_.end()) return found->second;
+    const auto handle = simulator_.load(std::string(module.ptx), fmt::format("{}.ptx", module.name));
+    modules_.emplace(&module, handle);
+    return handle;
+}
+
+void SimulatorDevice::launch(const DeviceLaunch& launch) {
+    translate([&] {
+        simulator::LaunchRequest request;
+        request.module = load(*launch.module);
+        request.kernel = launch.kernel;
+        request.grid = launch.grid;
+        request.block = launch.block;
+        request.cluster = launch.cluster;
+        request.dynamic_shared_bytes = launch.dynamic_shared_bytes;
+        for (const auto& parameter : launch.parameters) request.parameters.emplace_back(parameter.bytes);
+        if (!simulator_.launch(request) && death_.empty()) {
+            death_ = fmt::format("simulator: kernel '{}' died; see the findings", launch.kernel);
+        }
+    });
+}
+
+std::vector<Finding> SimulatorDevice::take_findings() {
+    std::vector<Finding> findings = simulator_.take_findings();
+    for (auto& finding : findings) {
+        if (!source_root_.empty() && finding.file.starts_with(source_root_)) finding.file.erase(0, source_root_.size());
+    }
+    return findings;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_simulator_device(const SimulatorDeviceOptions& options) {
+    return std::make_unique<SimulatorDevice>(options);
+}
+
+}  // namespace block_attention

@@ -1,0 +1,443 @@
+/// Comparison and selection (PTX ISA 9.7.6, 9.7.7).
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "verify/simulator/isa/decoder.h"
+#include "verify/simulator/isa/half.h"
+#include "verify/simulator/isa/lanes.h"
+
+namespace block_attention::simulator {
+
+namespace {
+
+/// The ordered comparisons are false if an operand is NaN, the unordered ones (equ, ...) true.
+enum class Comparison : std::uint8_t { eq, ne, lt, le, gt, ge, equ, neu, ltu, leu, gtu, geu, num, nan };
+
+/// .ne is ordered for floating-point types, unlike C++'s !=.
+template <Comparison comparison, typename T>
+bool compare(T a, T b) {
+    const bool unordered = a != a || b != b;
+    switch (comparison) {
+        case Comparison::eq:
+            return a == b;
+        case Comparison::ne:
+            return a != b && !unordered;
+        case Comparison::lt:
+            return a < b;
+        case Comparison::le:
+            return a <= b;
+        case Comparison::gt:
+            return a > b;
+        case Comparison::ge:
+            return a >= b;
+        case Comparison::equ:
+            return a == b || unordered;
+        case Comparison::neu:
+            return a != b;
+        case Comparison::ltu:
+            return a < b || unordered;
+        case Comparison::leu:
+            return a <= b || unordered;
+        case Comparison::gtu:
+            return a > b || unordered;
+        case Comparison::geu:
+            return a >= b || unordered;
+        case Comparison::num:
+            return !unordered;
+        case Comparison::nan:
+            return unordered;
+    }
+    return false;
+}
+
+/// A float whose subnormals count as zeros (.ftz).
+struct FlushedFloat {
+    float value = 0;
+};
+
+template <typename T>
+auto comparable(T value) {
+    if constexpr (std::is_same_v<T, FlushedFloat>) {
+        return std::fabs(value.value) < 0x1p-126F ? 0.0F : value.value;
+    } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+        return to_float(value);
+    } else {
+        return value;
+    }
+}
+
+template <Comparison comparison, typename T>
+LaneMask compare_lanes(Warp& warp, const Decoded& i) {
+    warp.require(i, i.slots[1], i.slots[2]);
+    const auto* a = warp.lanes_of<Cell<T>>(i.slots[1]);
+    const auto* b = warp.lanes_of<Cell<T>>(i.slots[2]);
+    LaneMask result = 0;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+        const bool holds = compare<comparison>(comparable(from_cell<T>(a[lane])), comparable(from_cell<T>(b[lane])));
+        result |= LaneMask{holds} << lane;
+    }
+    return result;
+}
+
+enum class Combine : std::uint8_t { none, and_, or_, xor_ };
+
+LaneMask combine(Combine how, LaneMask a, LaneMask b) {
+    switch (how) {
+        case Combine::none:
+            return a;
+        case Combine::and_:
+            return a & b;
+        case Combine::or_:
+            return a | b;
+        case Combine::xor_:
+            return a ^ b;
+    }
+    return a;
+}
+
+/// slots[0] = a comparison of slots[1] and slots[2].
+template <Comparison comparison, typename T>
+struct SetPredicate {
+    static Outcome execute(Warp& warp, const Decoded& i) {
+        warp.commit_predicate(i.slots[0], compare_lanes<comparison, T>(warp, i));
+        return Outcome::next;
+    }
+};
+
+/// The same, combined with predicate slots[4] as flags say; slots[3] gets the opposite comparison, combined alike.
+template <Comparison comparison, typename T>
+struct SetPredicates {
+    static Outcome execute(Warp& warp, const Decoded& i) {
+        const LaneMask holds = compare_lanes<comparison, T>(warp, i);
+        warp.require(i, i.slots[4]);
+        const LaneMask other = warp.predicate(i.slots[4]) ^ i.flip;
+        warp.commit_predicate(i.slots[0], combine(Combine{i.flags}, holds, other));
+        warp.commit_predicate(i.slots[3], combine(Combine{i.flags}, ~holds, other));
+        return Outcome::next;
+    }
+};
+
+/// slots[0] = immediate or 0, as a 32-bit value (set).
+template <Comparison comparison, typename T>
+struct SetValue {
+    static Outcome execute(Warp& warp, const Decoded& i) {
+        LaneMask holds = compare_lanes<comparison, T>(warp, i);
+        warp.require(i, i.slots[4]);
+        holds = combine(Combine{i.flags}, holds, warp.predicate(i.slots[4]) ^ i.flip);
+        alignas(64) Lanes<std::uint32_t> result;
+        for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+            result[lane] = (holds >> lane & 1) != 0 ? static_cast<std::uint32_t>(i.immediate) : 0;
+        }
+        warp.commit(i.slots[0], result);
+        return Outcome::next;
+    }
+};
+
+template <template <Comparison, typename> typename Executor, Comparison comparison>
+Execute choose_type(Type type, bool ftz) {
+    constexpr bool kEquality = comparison == Comparison::eq || comparison == Comparison::ne;
+    constexpr bool kInteger = comparison <= Comparison::ge;
+    switch (type) {
+        case Type::f32:
+            return ftz ? &Executor<comparison, FlushedFloat>::execute : &Executor<comparison, float>::execute;
+        case Type::f64:
+            return ftz ? nullptr : &Executor<comparison, double>::execute;
+        case Type::f16:
+            return ftz ? nullptr : &Executor<comparison, Half>::execute;
+        case Type::bf16:
+            return ftz ? nullptr : &Executor<comparison, BFloat16>::execute;
+        default:
+            break;
+    }
+    if constexpr (kInteger) {
+        if (ftz || (is_bits(type) && !kEquality)) return nullptr;
+        switch (type) {
+            case Type::b16:
+            case Type::u16:
+                return &Executor<comparison, std::uint16_t>::execute;
+            case Type::b32:
+            case Type::u32:
+                return &Executor<comparison, std::uint32_t>::execute;
+            case Type::b64:
+            case Type::u64:
+                return &Executor<comparison, std::uint64_t>::execute;
+            case Type::s16:
+                return &Executor<comparison, std::int16_t>::execute;
+            case Type::s32:
+                return &Executor<comparison, std::int32_t>::execute;
+            case Type::s64:
+                return &Executor<comparison, std::int64_t>::execute;
+            default:
+                break;
+        }
+    }
+    return nullptr;
+}
+
+template <template <Comparison, typename> typename Executor>
+Execute choose_comparison(Comparison comparison, Type type, bool ftz) {
+    switch (comparison) {
+        case Comparison::eq:
+            return choose_type<Executor, Comparison::eq>(type, ftz);
+        case Comparison::ne:
+            return choose_type<Executor, Comparison::ne>(type, ftz);
+        case Comparison::lt:
+            return choose_type<Executor, Comparison::lt>(type, ftz);
+        case Comparison::le:
+            return choose_type<Executor, Comparison::le>(type, ftz);
+        case Comparison::gt:
+            return choose_type<Executor, Comparison::gt>(type, ftz);
+        case Comparison::ge:
+            return choose_type<Executor, Comparison::ge>(type, ftz);
+        case Comparison::equ:
+            return choose_type<Executor, Comparison::equ>(type, ftz);
+        case Comparison::neu:
+            return choose_type<Executor, Comparison::neu>(type, ftz);
+        case Comparison::ltu:
+            return choose_type<Executor, Comparison::ltu>(type, ftz);
+        case Comparison::leu:
+            return choose_type<Executor, Comparison::leu>(type, ftz);
+        case Comparison::gtu:
+            return choose_type<Executor, Comparison::gtu>(type, ftz);
+        case Comparison::geu:
+            return choose_type<Executor, Comparison::geu>(type, ftz);
+        case Comparison::num:
+            return choose_type<Executor, Comparison::num>(type, ftz);
+        case Comparison::nan:
+            return choose_type<Executor, Comparison::nan>(type, ftz);
+    }
+    return nullptr;
+}
+
+/// What setp and set have in common.
+struct ComparisonModifiers {
+    Comparison comparison = Comparison::eq;
+    Combine combine = Combine::none;
+    bool ftz = false;
+};
+
+ComparisonModifiers take_comparison(Decoder& d) {
+    ComparisonModifiers modifiers;
+    const auto comparison = d.take_one<Comparison>({
+        {"eq", Comparison::eq},
+        {"ne", Comparison::ne},
+        {"lt", Comparison::lt},
+        {"le", Comparison::le},
+        {"gt", Comparison::gt},
+        {"ge", Comparison::ge},
+        {"lo", Comparison::lt},
+        {"ls", Comparison::le},
+        {"hi", Comparison::gt},
+        {"hs", Comparison::ge},
+        {"equ", Comparison::equ},
+        {"neu", Comparison::neu},
+        {"ltu", Comparison::ltu},
+        {"leu", Comparison::leu},
+        {"gtu", Comparison::gtu},
+        {"geu", Comparison::geu},
+        {"num", Comparison::num},
+        {"nan", Comparison::nan},
+    });
+    if (!comparison) d.refuse("the comparison is missing, such as .eq");
+    modifiers.comparison = *comparison;
+    modifiers.combine = d.take_one<Combine>({{"and", Combine::and_}, {"or", Combine::or_}, {"xor", Combine::xor_}})
+                            .value_or(Combine::none);
+    modifiers.ftz = d.take("ftz");
+    return modifiers;
+}
+
+void decode_compared(Decoder& d, Type type, const ComparisonModifiers& modifiers) {
+    d.expect_operands(modifiers.combine == Combine::none ? 3 : 4);
+    d.result.slots[1] = d.source(1, type);
+    d.result.slots[2] = d.source(2, type);
+    d.result.flags = static_cast<std::uint8_t>(modifiers.combine);
+    d.result.slots[4] = d.builder().constant(0, 1);
+    if (modifiers.combine == Combine::none) return;
+    const auto other = d.predicate_source(3);
+    d.result.slots[4] = other.slot;
+    d.result.flip = other.flip;
+}
+
+void decode_set_predicate(Decoder& d) {
+    const auto modifiers = take_comparison(d);
+    const Type type = d.take_type();
+    d.finish_modifiers();
+    d.expect_operands(3, 4);
+    decode_compared(d, type, modifiers);
+    const ptx::Operand& destination = d.operand(0);
+    const bool pair = destination.kind == ptx::Operand::Kind::pair;
+    d.result.slots[0] = d.destination(pair ? destination.elements.at(0) : destination, Type::pred);
+    d.result.slots[3] = pair ? d.destination(destination.elements.at(1), Type::pred) : d.builder().scratch(1);
+    const bool simple = !pair && modifiers.combine == Combine::none;
+    d.result.execute = d.required(simple ? choose_comparison<SetPredicate>(modifiers.comparison, type, modifiers.ftz)
+                                         : choose_comparison<SetPredicates>(modifiers.comparison, type, modifiers.ftz),
+                                  type);
+}
+
+void decode_set(Decoder& d) {
+    const auto modifiers = take_comparison(d);
+    const Type result_type = d.take_type();
+    const Type type = d.take_type();
+    d.finish_modifiers();
+    if (result_type != Type::u32 && result_type != Type::s32 && result_type != Type::f32) {
+        d.refuse("its result type is .u32, .s32 or .f32");
+    }
+    d.expect_operands(3, 4);
+    decode_compared(d, type, modifiers);
+    d.result.slots[0] = d.destination(0, result_type);
+    d.result.immediate = result_type == Type::f32 ? 0x3F800000 : 0xFFFFFFFF;
+    d.result.execute = d.required(choose_comparison<SetValue>(modifiers.comparison, type, modifiers.ftz), type);
+}
+
+/// slots[0] = predicate slots[3] ? slots[1] : slots[2].
+template <typename T>
+Outcome execute_select(Warp& warp, const Decoded& i) {
+    warp.require(i, i.slots[1], i.slots[2], i.slots[3]);
+    const auto* a = warp.lanes_of<T>(i.slots[1]);
+    const auto* b = warp.lanes_of<T>(i.slots[2]);
+    const LaneMask predicate = warp.predicate(i.slots[3]) ^ i.flip;
+    alignas(64) std::array<T, kWarpSize> result;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) result[lane] = (predicate >> lane & 1) != 0 ? a[lane] : b[lane];
+    warp.commit(i.slots[0], result);
+    return Outcome::next;
+}
+
+void decode_select(Decoder& d) {
+    const Type type = d.take_type();
+    d.finish_modifiers();
+    d.expect_operands(4);
+    const unsigned bits = bits_of(type);
+    const Execute execute = bits == 16 || bits == 32 ? &execute_select<std::uint32_t>
+                            : bits == 64             ? &execute_select<std::uint64_t>
+                                                     : nullptr;
+    d.result.execute = d.required(execute, type);
+    const auto predicate = d.predicate_source(3);
+    d.result.slots = {d.destination(0, type), d.source(1, type), d.source(2, type), predicate.slot};
+    d.result.flip = predicate.flip;
+}
+
+/// slots[0] = slots[3] >= 0 ? slots[1] : slots[2] (slct).
+template <typename C>
+struct SelectBySign {
+    template <typename T>
+    static T apply(T a, T b, C c) {
+        return comparable(c) >= 0 ? a : b;
+    }
+};
+
+template <typename C>
+Execute choose_select_by_sign(Type type) {
+    using Operation = SelectBySign<C>;
+    switch (bits_of(type)) {
+        case 16:
+        case 32:
+            return &execute_lanes<Operation, std::uint32_t, std::uint32_t, std::uint32_t, C>;
+        case 64:
+            return &execute_lanes<Operation, std::uint64_t, std::uint64_t, std::uint64_t, C>;
+        default:
+            return nullptr;
+    }
+}
+
+void decode_select_by_sign(Decoder& d) {
+    const bool ftz = d.take("ftz");
+    const Type type = d.take_type();
+    const Type sign = d.take_type();
+    d.finish_modifiers();
+    d.expect_operands(4);
+    Execute execute = nullptr;
+    if (sign == Type::s32 && !ftz) execute = choose_select_by_sign<std::int32_t>(type);
+    if (sign == Type::f32)
+        execute = ftz ? choose_select_by_sign<FlushedFloat>(type) : choose_select_by_sign<float>(type);
+    d.result.execute = d.required(execute, sign);
+    d.result.slots = {d.destination(0, type), d.source(1, type), d.source(2, type), d.source(3, sign)};
+}
+
+/// The classes of testp.
+enum class Class : std::uint8_t { finite, infinite, number, nan, normal, subnormal };
+
+template <Class wanted, typename T>
+Outcome execute_test(Warp& warp, const Decoded& i) {
+    warp.require(i, i.slots[1]);
+    const auto* a = warp.lanes_of<Cell<T>>(i.slots[1]);
+    LaneMask result = 0;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+        const int found = std::fpclassify(from_cell<T>(a[lane]));
+        bool holds = false;
+        switch (wanted) {
+            case Class::finite:
+                holds = found != FP_INFINITE && found != FP_NAN;
+                break;
+            case Class::infinite:
+                holds = found == FP_INFINITE;
+                break;
+            case Class::number:
+                holds = found != FP_NAN;
+                break;
+            case Class::nan:
+                holds = found == FP_NAN;
+                break;
+            case Class::normal:
+                holds = found == FP_NORMAL;
+                break;
+            case Class::subnormal:
+                holds = found == FP_SUBNORMAL;
+                break;
+        }
+        result |= LaneMask{holds} << lane;
+    }
+    warp.commit_predicate(i.slots[0], result);
+    return Outcome::next;
+}
+
+template <typename T>
+Execute choose_test(Class wanted) {
+    switch (wanted) {
+        case Class::finite:
+            return &execute_test<Class::finite, T>;
+        case Class::infinite:
+            return &execute_test<Class::infinite, T>;
+        case Class::number:
+            return &execute_test<Class::number, T>;
+        case Class::nan:
+            return &execute_test<Class::nan, T>;
+        case Class::normal:
+            return &execute_test<Class::normal, T>;
+        case Class::subnormal:
+            return &execute_test<Class::subnormal, T>;
+    }
+    return nullptr;
+}
+
+void decode_test(Decoder& d) {
+    const auto wanted = d.take_one<Class>({{"finite", Class::finite},
+                                           {"infinite", Class::infinite},
+                                           {"number", Class::number},
+                                           {"notanumber", Class::nan},
+                                           {"normal", Class::normal},
+                                           {"subnormal", Class::subnormal}});
+    if (!wanted) d.refuse("the property is missing, such as .finite");
+    const Type type = d.take_type();
+    const Execute execute = type == Type::f32   ? choose_test<float>(*wanted)
+                            : type == Type::f64 ? choose_test<double>(*wanted)
+                                                : nullptr;
+    d.result.execute = d.required(execute, type);
+    d.finish_modifiers();
+    d.expect_operands(2);
+    d.result.slots[0] = d.destination(0, Type::pred);
+    d.result.slots[1] = d.source(1, type);
+}
+
+constexpr std::array kOpcodes{
+    Opcode{"setp", decode_set_predicate},  Opcode{"set", decode_set},    Opcode{"selp", decode_select},
+    Opcode{"slct", decode_select_by_sign}, Opcode{"testp", decode_test},
+};
+
+}  // namespace
+
+std::span<const Opcode> compare_opcodes() { return kOpcodes; }
+
+}  // namespace block_attention::simulator

@@ -1,0 +1,136 @@
+#include "verify/simulator/machine/finding_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace block_attention::simulator {
+
+namespace {
+
+/// Whether a source file is a header of the CUDA toolkit, wherever that is installed.
+bool is_toolkit_header(std::string_view path) {
+    const auto include = path.rfind("/include/");
+    if (include == std::string_view::npos) return false;
+    const std::string_view root = path.substr(0, include);
+    return root.find("cuda") != std::string_view::npos || root.find("nvidia") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string_view name_of(Rule rule) {
+    switch (rule) {
+        case Rule::uninitialized_read:
+            return "uninitialized-read";
+        case Rule::out_of_bounds:
+            return "out-of-bounds";
+        case Rule::misaligned:
+            return "misaligned";
+        case Rule::read_only:
+            return "read-only";
+        case Rule::membermask:
+            return "membermask";
+        case Rule::barrier:
+            return "barrier";
+        case Rule::deadlock:
+            return "deadlock";
+        case Rule::trap:
+            return "trap";
+        case Rule::step_limit:
+            return "step-limit";
+    }
+    return "unknown";
+}
+
+Dim3 unflatten(std::uint64_t linear, Dim3 box) {
+    return {static_cast<std::uint32_t>(linear % box.x), static_cast<std::uint32_t>(linear / box.x % box.y),
+            static_cast<std::uint32_t>(linear / box.x / box.y)};
+}
+
+SourcePlace source_place(const Program& program, std::uint32_t instruction) {
+    const ptx::Module& module = program.module->ptx;
+    const auto& code = program.function->instructions;
+    const ptx::SourceLine* line = nullptr;
+    if (instruction < code.size() && code[instruction].source_line >= 0) {
+        line = &module.source_lines[static_cast<std::size_t>(code[instruction].source_line)];
+    }
+    std::optional<SourcePlace> place;
+    while (line != nullptr) {
+        if (const auto file = module.files.find(line->file); file != module.files.end()) {
+            place = {file->second, line->line};
+            if (!is_toolkit_header(file->second)) break;
+        }
+        line = line->inlined_at < 0 ? nullptr : &module.source_lines[static_cast<std::size_t>(line->inlined_at)];
+    }
+    if (place) return *place;
+    const auto position = instruction < code.size() ? code[instruction].position : program.function->position;
+    return {module.path, position.line};
+}
+
+std::string instruction_text(const Program& program, std::uint32_t instruction) {
+    const auto& code = program.function->instructions;
+    if (instruction >= code.size()) return "the end of the kernel";
+    return ptx::instruction_text(program.module->ptx, code[instruction]);
+}
+
+void FindingLog::add(Rule rule, std::uint32_t instruction, Dim3 thread, std::uint64_t occurrences,
+                     const std::function<std::string()>& describe) {
+    const auto [found, added] = entries_.try_emplace(Key{instruction, rule});
+    found->second.occurrences += occurrences;
+    if (!added) return;
+    found->second.message = describe();
+    found->second.thread = thread;
+    found->second.order = static_cast<std::uint32_t>(entries_.size());
+}
+
+void FindingCollector::add(std::uint64_t cta, FindingLog& log) {
+    if (log.empty()) return;
+    const std::lock_guard lock(mutex_);
+    for (auto& [key, entry] : log.entries()) {
+        const auto [found, added] = gathered_.try_emplace(key);
+        Gathered& gathered = found->second;
+        gathered.counts.emplace_back(cta, entry.occurrences);
+        if (added || cta < gathered.cta) {
+            gathered.first = std::move(entry);
+            gathered.cta = cta;
+        }
+    }
+    log.clear();
+}
+
+std::vector<Finding> FindingCollector::report(std::uint64_t last, std::size_t limit) const {
+    std::vector<std::pair<FindingLog::Key, const Gathered*>> order;
+    for (const auto& [key, gathered] : gathered_) {
+        if (gathered.cta <= last) order.emplace_back(key, &gathered);
+    }
+    std::ranges::sort(order, {},
+                      [](const auto& entry) { return std::pair(entry.second->cta, entry.second->first.order); });
+    if (order.size() > limit) order.resize(limit);
+    std::vector<Finding> findings;
+    findings.reserve(order.size());
+    for (const auto& [key, gathered] : order) findings.push_back(make_finding(key, *gathered, last));
+    return findings;
+}
+
+Finding FindingCollector::make_finding(const FindingLog::Key& key, const Gathered& gathered, std::uint64_t last) const {
+    const auto& code = program_.function->instructions;
+    const SourcePlace place = source_place(program_, key.instruction);
+    Finding finding;
+    finding.rule = name_of(key.rule);
+    finding.message = gathered.first.message;
+    finding.kernel = program_.function->name;
+    finding.file = place.file;
+    finding.line = place.line;
+    finding.instruction = instruction_text(program_, key.instruction);
+    finding.ptx_line = key.instruction < code.size() ? code[key.instruction].position.line : 0;
+    finding.cta = unflatten(gathered.cta, grid_);
+    finding.thread = gathered.first.thread;
+    finding.occurrences = 0;
+    for (const auto& [cta, occurrences] : gathered.counts) {
+        if (cta <= last) finding.occurrences += occurrences;
+    }
+    return finding;
+}
+
+}  // namespace block_attention::simulator

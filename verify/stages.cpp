@@ -1,0 +1,15 @@
+#include "verify/stages.h"
+
+#include <array>
+
+#include "naive/naive.h"
+#include "reference/oracle.h"
+
+namespace block_attention {
+
+std::span<const Stage* const> all_stages() {
+    static const std::array kStages{&oracle_stage(), &naive_stage()};
+    return kStages;
+}
+
+}  // namespace block_attention
