@@ -43,10 +43,9 @@ class Chains {
     Row largest;       ///< over the steps, the sum of the largest |term| that the step aligns; 0 if nothing is aligned
     double steps = 0;  ///< how many
 
-    /// Adds coefficients(k) * rows(k, column) in order of k.
-    template <typename Coefficients>
-    void follow(const Coefficients& coefficients, const TileMatrix& rows, const ProductArithmetic& arithmetic) {
-        constexpr Index kWidth = 8;  // columns whose sums stay in registers
+    /// Adds coefficients[k] * rows(k, column) in order of k.
+    void follow(const double* coefficients, const TileMatrix& rows, const ProductArithmetic& arithmetic) {
+        constexpr int kWidth = 8;  // columns whose sums stay in registers
         Index column = 0;
         for (; column + kWidth <= rows.cols(); column += kWidth) {
             follow_columns<kWidth>(coefficients, rows, arithmetic, column);
@@ -61,23 +60,23 @@ class Chains {
     }
 
   private:
-    template <int kWidth, typename Coefficients>
-    void follow_columns(const Coefficients& coefficients, const TileMatrix& rows, const ProductArithmetic& arithmetic,
+    template <int kWidth>
+    void follow_columns(const double* coefficients, const TileMatrix& rows, const ProductArithmetic& arithmetic,
                         Index column) {
         using Columns = Eigen::Array<double, 1, kWidth>;
         const bool aligns = arithmetic.align_roundoff != 0;
         const double normal = arithmetic.smallest_normal;
+        const double* row = rows.data() + column;
         Columns partial = Columns::Zero();
         Columns partials_sum = Columns::Zero();
         Columns largest_sum = Columns::Zero();
         for (Index first = 0; first < rows.rows(); first += arithmetic.terms_per_step) {
             const Index end = std::min<Index>(first + arithmetic.terms_per_step, rows.rows());
             Columns aligned = partial.abs();
-            for (Index k = first; k < end; ++k) {
-                const double coefficient = coefficients(k);
-                const Columns row = rows.row(k).template segment<kWidth>(column).array();
-                partial += coefficient * row;
-                if (aligns) aligned = aligned.max((std::abs(coefficient) + normal) * (row.abs() + normal));
+            for (Index k = first; k < end; ++k, row += rows.cols()) {
+                const Eigen::Map<const Columns> factors(row);
+                partial += coefficients[k] * factors;
+                if (aligns) aligned = aligned.max((std::abs(coefficients[k]) + normal) * (factors.abs() + normal));
             }
             partials_sum += partial.abs();
             if (aligns) largest_sum += aligned;
@@ -173,7 +172,7 @@ TileBound bound_tile(const TileOperands& tile, double scale, const Arithmetic& a
     for (Index i = 0; i < keys; ++i) {
         const auto expected = bound.expected.row(i).array();
 
-        qk.follow(tile.q.row(i), k_transposed, arithmetic.qk);
+        qk.follow(tile.q.row(i).data(), k_transposed, arithmetic.qk);
         logits.value = scale * qk.sum;
         logits.error = std::abs(scale) * qk.growth(arithmetic.qk) *
                        (arithmetic.qk.step_roundoff * qk.partials + qk_alignment * qk.largest + qk.steps * kUnderflow);
@@ -191,7 +190,7 @@ TileBound bound_tile(const TileOperands& tile, double scale, const Arithmetic& a
 
         // How far the products' sum is from the stage's weights' exact one. Its partial sums are those of the exact
         // weights, off by no more than `moved`.
-        pv.follow(weights.value, tile.v, arithmetic.pv);
+        pv.follow(weights.value.data(), tile.v, arithmetic.pv);
         const double error_sum = weights.error.sum();
         const double moved_floor = arithmetic.pv.smallest_normal * (error_sum + weights.rounding.sum());
         auto moved = spread + expected.abs() * error_sum;

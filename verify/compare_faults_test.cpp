@@ -37,8 +37,8 @@ class Scene {
         for (std::size_t tile = 0; tile < tiles_.size(); ++tile) {
             outputs_.push_back(solve(operands(tile, 0)));
             store(tile, 0, outputs_.back());
-            store(tile, 1, solve(operands(tile, 1)));
         }
+        store(0, 1, solve(operands(0, 1)));
     }
 
     /// Undoes what a fault may do to head 0.
@@ -63,7 +63,12 @@ class Scene {
         owned_.store(Operand::k, tiles_[tile], head, operands.k);
         owned_.store(Operand::v, tiles_[tile], head, operands.v);
     }
-    [[nodiscard]] Comparison compare() const { return compare_forward(owned_.problem(), arithmetic_of(stage, dtype)); }
+    /// Of head 0, where all faults are made.
+    [[nodiscard]] Comparison compare() const {
+        Problem head = owned_.problem();
+        head.heads = 1;
+        return compare_forward(head, arithmetic_of(stage, dtype));
+    }
 
   private:
     OwnedProblem owned_;

@@ -44,8 +44,9 @@ class Rows {
             }
         }
     }
-    [[nodiscard]] long double operator()(std::int64_t token, std::int64_t d) const {
-        return elements_[static_cast<std::size_t>((token - first_) * dim_ + d)];
+    /// The elements of one token.
+    [[nodiscard]] const long double* row(std::int64_t token) const {
+        return elements_.data() + (token - first_) * dim_;
     }
 
   private:
@@ -73,10 +74,11 @@ std::vector<Score> score_row(const Problem& problem, const Rows& q, const Rows& 
     for (std::int64_t key = first; key < end; ++key) {
         if (block_of(query) != block_of(key)) continue;
         long double sum = 0;
-        long double magnitude = 0;
+        double magnitude = 0;
         for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-            sum += q(query, d) * k(key, d);
-            magnitude += std::abs(q(query, d) * k(key, d));
+            const long double product = q.row(query)[d] * k.row(key)[d];
+            sum += product;
+            magnitude += std::abs(static_cast<double>(product));
         }
         // A sum of head_dim products in any order, and the scale: each term is rounded at most head_dim + 1 times.
         scores[static_cast<std::size_t>(key - first)] = {
@@ -120,22 +122,29 @@ void append_row(const Problem& problem, const std::vector<Score>& scores, const 
         sum.error += weights[j].error;
         terms += scores[j].masked ? 0 : 1;
     }
-    for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-        long double numerator = 0;
-        long double magnitude = 0;
-        long double error = 0;
-        for (std::size_t j = 0; j < weights.size(); ++j) {
-            if (scores[j].masked) continue;  // its weight is 0, but 0 times a NaN of another tile is not
-            const long double value = v(first + static_cast<std::int64_t>(j), d);
-            numerator += weights[j].value * value;
-            magnitude += weights[j].value * std::abs(value);
-            error += weights[j].error * std::abs(value);
+    const auto dim = static_cast<std::size_t>(problem.head_dim);
+    std::vector<long double> numerator(dim);
+    std::vector<double> magnitude(dim);  // of the numerator's terms
+    std::vector<double> error(dim);      // that the weights' errors make in the numerator
+    for (std::size_t j = 0; j < weights.size(); ++j) {
+        if (scores[j].masked) continue;  // its weight is 0, but 0 times a NaN of another tile is not
+        const long double* values = v.row(first + static_cast<std::int64_t>(j));
+        const auto weight = static_cast<double>(weights[j].value);
+        const auto weight_error = static_cast<double>(weights[j].error);
+        for (std::size_t d = 0; d < dim; ++d) {
+            const double value = std::abs(static_cast<double>(values[d]));
+            numerator[d] += weights[j].value * values[d];
+            magnitude[d] += weight * value;
+            error[d] += weight_error * value;
         }
-        // Numerator and sum are rounded at most once a term each, then comes the division. Twice that, for terms of
-        // second order, for the rounding of this function itself and for that of `expected` to double.
-        const long double relative = sum.error / sum.value + roundings(2 * terms + 2);
-        tile.expected.push_back(static_cast<double>(numerator / sum.value));
-        tile.error.push_back(static_cast<double>(2 * (error + magnitude * relative) / sum.value));
+    }
+    // Numerator and sum are rounded at most once a term each, then comes the division. Twice that, for terms of second
+    // order, for the rounding of this function itself and for that of `expected` to double.
+    const auto total = static_cast<double>(sum.value);
+    const auto relative = static_cast<double>(sum.error / sum.value + roundings(2 * terms + 2));
+    for (std::size_t d = 0; d < dim; ++d) {
+        tile.expected.push_back(static_cast<double>(numerator[d] / sum.value));
+        tile.error.push_back(2 * (error[d] + magnitude[d] * relative) / total);
     }
 }
 

@@ -51,6 +51,7 @@ void append(std::vector<Case>& cases, std::string_view name, std::string_view sp
     constexpr std::uint64_t kNoSeed = 0;  // no built-in case draws its lengths
     Case test_case = parse_case(spec, kNoSeed);
     test_case.name = name;
+    if (test_case.scale) test_case.description += fmt::format("; scale {}", *test_case.scale);
     if (!what.empty()) test_case.description += fmt::format("; {}", what);
     cases.push_back(std::move(test_case));
 }
@@ -66,7 +67,7 @@ void append_layouts(std::vector<Case>& cases) {
     }
     for (const Layout layout : {Layout::padded, Layout::packed_qkv, Layout::transposed}) {
         append(cases, fmt::format("jagged-{}", name_of(layout)), fmt::format("{},layout={}", kJagged, name_of(layout)),
-               "jagged, the same without the batch axis");
+               fmt::format("{}; without the batch axis", layouts()[static_cast<std::size_t>(layout)].summary));
     }
     append(cases, "layout-bf16-transposed", fmt::format("{},layout=transposed,dtype=bf16", kUniform),
            "[batch, heads, dim, tokens]");
