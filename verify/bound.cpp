@@ -169,6 +169,7 @@ TileBound bound_tile(const TileOperands& tile, double scale, const Arithmetic& a
     Logits logits(keys);
     Weights weights(keys);
     Row spread(dim);
+    Row chain(dim);
     for (Index i = 0; i < keys; ++i) {
         const auto expected = bound.expected.row(i).array();
 
@@ -180,6 +181,7 @@ TileBound bound_tile(const TileOperands& tile, double scale, const Arithmetic& a
         logits.oracle = logit_oracle * tile.q.row(i).norm() * k_norms;
         weigh(logits, arithmetic, weights);
 
+        //! [element]
         // How far the weights' errors move the weighted mean.
         spread.setZero();
         for (Index j = 0; j < keys; ++j) {
@@ -193,14 +195,15 @@ TileBound bound_tile(const TileOperands& tile, double scale, const Arithmetic& a
         pv.follow(weights.value.data(), tile.v, arithmetic.pv);
         const double error_sum = weights.error.sum();
         const double moved_floor = arithmetic.pv.smallest_normal * (error_sum + weights.rounding.sum());
-        auto moved = spread + expected.abs() * error_sum;
-        const Row chain = pv.growth(arithmetic.pv) *
-                          (arithmetic.pv.step_roundoff * (pv.partials + pv.steps * moved) +
-                           pv_alignment * (weights.inverse * pv.largest + pv.steps * (moved + moved_floor)) +
-                           pv.steps * weights.inverse * kUnderflow);
+        const auto moved = spread + expected.abs() * error_sum;
+        chain = pv.growth(arithmetic.pv) *
+                (arithmetic.pv.step_roundoff * (pv.partials + pv.steps * moved) +
+                 pv_alignment * (weights.inverse * pv.largest + pv.steps * (moved + moved_floor)) +
+                 pv.steps * weights.inverse * kUnderflow);
 
         bound.error.row(i) = kEvaluation * ((1 + quotient_change) * (spread + chain) / weights.sum +
                                             quotient_change * expected.abs() + 2 * kUnderflow);
+        //! [element]
     }
     return bound;
 }

@@ -121,11 +121,11 @@ struct RoundingMode {
 }  // namespace
 
 TEST_CASE("one key: the output is V, and only the sum's product and the division round") {
-    TileOperands tile = random_tile(DType::fp32, 1, 64, 1, 1);
+    const TileOperands tile = random_tile(DType::fp32, 1, 64, 1, 1);
     const TileBound bound = bound_tile(tile, 0.125, arithmetic_of(EmulatedStage{}, DType::fp32));
     for (Index d = 0; d < 64; ++d) {
         CHECK(bound.expected(0, d) == tile.v(0, d));
-        CHECK(bound.error(0, d) == doctest::Approx(2 * 0x1p-24 * std::abs(tile.v(0, d))).epsilon(1e-5));
+        CHECK(bound.error(0, d) / std::abs(tile.v(0, d)) / 0x1p-24 == doctest::Approx(2).epsilon(1e-5));
     }
 }
 
@@ -135,32 +135,71 @@ TEST_CASE("two equal logits: the bound by hand") {
     const double u = 0x1p-24;
     Arithmetic arithmetic{.qk = {.terms_per_step = 1, .step_roundoff = u},
                           .pv = {.terms_per_step = 1, .step_roundoff = u},
-                          .exp2_relative_error = 16 * u};
-    const auto error = [&] { return bound_tile(tile, 1, arithmetic).error(0, 0); };
-    // Both weights are 1 and V is +-1 around O = 0: a weight's relative error e moves O by e, once the two errors are
-    // halved by the row sum of 2. The first partial sum is 1, the second 0: u / 2.
-    CHECK(error() == doctest::Approx(16 * u + u / 2).epsilon(1e-5));
+                          .exp2_relative_error = 16 * u,
+                          .division_roundings = 4};
+    const auto error_is = [&](double units) {
+        return bound_tile(tile, 1, arithmetic).error(0, 0) / u == doctest::Approx(units).epsilon(1e-4);
+    };
+    // Both weights are 1, V is 1 and -1, and O is 0: relative errors e of both weights move O by e, and those of the
+    // sum and the quotient do nothing. Of the product's partial sums, 1 and 0, half a unit is left by the division
+    // by 2.
+    CHECK(error_is(16 + 0.5));
 
-    SUBCASE("P rounded for the product alone also moves a sum that V does not") {
+    SUBCASE("P rounded for the product alone") {
         arithmetic.p_roundoff = 64 * u;
-        CHECK(error() == doctest::Approx(16 * u + u / 2 + 64 * u).epsilon(1e-4));
-        tile.v(1, 0) = 1;  // both rows of V are O: only the mismatch counts, the chain, the sum and the division
-        CHECK(error() == doctest::Approx(64 * u + (u + 2 * u) / 2 + u + u).epsilon(1e-4));
+        CHECK(error_is(16 + 64 + 0.5));
+        tile.v(1, 0) = 1;  // O is 1, whatever the weights, so long as the sum adds the same ones
+        CHECK(error_is(64 + (1 + 2) / 2.0 + 1 + 4));
+    }
+    SUBCASE("P rounded for the product and the sum") {
+        arithmetic.p_roundoff = 64 * u;
         arithmetic.sum_of_rounded_p = true;
-        CHECK(error() == doctest::Approx((u + 2 * u) / 2 + u + u).epsilon(1e-4));
+        CHECK(error_is(16 + 64 + 0.5));
+        tile.v(1, 0) = 1;
+        CHECK(error_is((1 + 2) / 2.0 + 1 + 4));
     }
     SUBCASE("alignment counts once a term and once for the incoming sum") {
-        arithmetic.pv.align_roundoff = u;  // largest terms 1 and 1, two of them in each of two steps
-        CHECK(error() == doctest::Approx(16 * u + u / 2 + 4 * u / 2).epsilon(1e-5));
+        arithmetic.pv.align_roundoff = u;  // largest terms 1 and 1, two terms in each of two steps
+        CHECK(error_is(16 + 0.5 + (2 + 2) / 2.0));
         arithmetic.pv.terms_per_step = 2;  // one step, partial sum 0, three terms
-        CHECK(error() == doctest::Approx(16 * u + 3 * u / 2).epsilon(1e-5));
+        CHECK(error_is(16 + 3 / 2.0));
+        arithmetic.pv.smallest_normal = 1;  // the smallest normal is added to both factors: largest term 2 * 2
+        CHECK(error_is(16 + 3 * 4 / 2.0));
     }
     SUBCASE("absolute errors of the exponential and of P") {
         arithmetic.exp2_absolute_error = 32 * u;
-        CHECK(error() == doctest::Approx(48 * u + u / 2).epsilon(1e-4));
+        CHECK(error_is(16 + 32 + 0.5));
         arithmetic.p_roundoff = 1e-30;
         arithmetic.p_underflow = 8 * u;
-        CHECK(error() == doctest::Approx(56 * u + u / 2).epsilon(1e-4));
+        CHECK(error_is(16 + 32 + 8 + 0.5));
+        arithmetic.sum_of_rounded_p = true;
+        CHECK(error_is(16 + 32 + 8 + 0.5));
+    }
+    SUBCASE("errors that are not small") {
+        arithmetic.exp2_relative_error = 0.5;  // weights of 1/2 to 2: each off by 1, their sum as small as 1
+        CHECK(error_is(2 / u));
+        arithmetic.pv.step_roundoff = 0x1p-10;  // partial sums as large as 1 + 2 and 0 + 2, grown over two steps
+        CHECK(error_is((2 + 0x1p-10 * (1 + 2 + 0 + 2) / std::pow(1 - 0x1p-10, 2)) / u));
+        arithmetic.exp2_relative_error = 0.75;  // weights of 1/4 to 4
+        arithmetic.pv.step_roundoff = u;
+        CHECK(error_is((4 + 4) / 0.5 / u));
+    }
+    SUBCASE("errors of the logits") {
+        tile.q.setOnes();
+        tile.k(1, 0) = -1;
+        tile.k(0, 0) = 1;
+        arithmetic.exp2_relative_error = 0;
+        // Logits 1 and -1; one step of one term, so each is off by one unit. O = tanh(1), and a weight's error e moves
+        // it by e * weight * |V - O|, in all 2 w (1 - w) e = e / 2 / cosh^2(1) from either side.
+        const double per_unit = 0.5 / std::pow(std::cosh(1.0), 2);
+        const double rest = std::abs(bound_tile(tile, 1, arithmetic).expected(0, 0)) * (1 + 4);
+        const double p = std::exp(-2.0);
+        const double partials = (1 + (1 - p)) / (1 + p);
+        CHECK(error_is(2 * per_unit + partials + rest));
+        arithmetic.logit_roundings = 3;
+        CHECK(error_is(2 * 4 * per_unit + partials + rest));
+        arithmetic.exponent_roundings = 5;  // of the exponents 0 and -2
+        CHECK(error_is((2 * 4 + 2 * 5) * per_unit + partials + rest));
     }
 }
 
@@ -319,6 +358,30 @@ TEST_CASE("what the oracle itself loses in double is in the bound") {
     MESSAGE("the oracle's own error: largest share ", share);
     CHECK(share < 1);
     CHECK(share > 0);
+}
+
+TEST_CASE("what fp32 loses below its normal numbers is in the bound") {
+    SUBCASE("dot products") {
+        // Products just above and just below 2^-150, half the smallest fp32 number: a chain of FMAs takes them for
+        // 2^-149 and for 0. The scale turns the difference into a logit of 2^-17, and V makes O show it.
+        const Index keys = 64;
+        TileOperands tile{TileMatrix::Constant(keys, 64, 0x1p-75), TileMatrix::Constant(keys, 64, 0x1.02p-75),
+                          TileMatrix::Ones(keys, 1).replicate(1, 64)};
+        for (Index j = 1; j < keys; j += 2) {
+            tile.k.row(j).setConstant(0x1.fcp-76);
+            tile.v.row(j) *= -1;
+        }
+        const double share = largest_share(EmulatedStage{}, DType::fp32, tile, 0x1p127F);
+        CHECK(share > 1e-3);
+        CHECK(share < 1);
+    }
+    SUBCASE("outputs") {
+        TileOperands tile = random_tile(DType::fp32, 17, 64, 1, 31);
+        tile.v = (tile.v * 0x1p-147).unaryExpr([](double x) { return round_to(DType::fp32, x); });
+        const double share = largest_share(EmulatedStage{}, DType::fp32, tile, 0.125F);
+        CHECK(share > 1e-3);
+        CHECK(share < 1);
+    }
 }
 
 TEST_CASE("numbers that are not finite") {

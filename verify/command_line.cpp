@@ -53,12 +53,15 @@ struct Work {
 };
 
 Work select_work(const Options& options) {
-    if (options.input && !options.cases.empty())
+    if (options.input && !options.cases.empty()) {
         throw UsageError("--input and --case exclude each other: an input is the case");
-    if (options.block && !options.input)
+    }
+    if (options.block && !options.input) {
         throw UsageError("--block is for --input; a case has its own, as in --case block=32,...");
-    if (options.block && *options.block < 1)
+    }
+    if (options.block && *options.block < 1) {
         throw UsageError(fmt::format("--block {} is not a block size: 1 or more", *options.block));
+    }
     Work work;
     work.input = options.input;
     work.block = options.block;
@@ -157,8 +160,9 @@ std::vector<Result> run_all(const Options& options, const Work& work, std::span<
 void print_verbose(std::ostream& out, const TableStyle& style, std::span<const Result> results) {
     for (const Result& result : results) {
         if (result.passed()) out << details(style, result) << "\n";
-        if (result.refusal)
+        if (result.refusal) {
             out << fmt::format("{}: {}: not served: {}\n\n", result.case_name, result.stage, *result.refusal);
+        }
     }
 }
 

@@ -100,13 +100,15 @@ void add_gpu(DeviceSet& set, int number, std::unique_ptr<Device> device) {
 /// All GPUs that there are; if there is none, a note or an error.
 void add_every_gpu(DeviceSet& set, bool required, bool simulated) {
     std::string why_not;
-    for (int number = 0; auto device = open_cuda_device(number, why_not); ++number)
+    for (int number = 0; auto device = open_cuda_device(number, why_not); ++number) {
         add_gpu(set, number, std::move(device));
+    }
     const bool found = std::any_of(set.devices.begin(), set.devices.end(),
                                    [](const NamedDevice& device) { return device.name.starts_with(kCuda); });
     if (found) return;
-    if (required)
+    if (required) {
         throw UsageError(fmt::format("no CUDA GPU: {}; leave out --device, or take --device simulator", why_not));
+    }
     set.notes.push_back(fmt::format("no CUDA GPU: {}{}", why_not, simulated ? "; kernels run in the simulator" : ""));
 }
 
@@ -114,8 +116,9 @@ void add_every_gpu(DeviceSet& set, bool required, bool simulated) {
 
 const std::vector<std::string>& simulated_architectures() {
     static const std::vector<std::string> kNames = [] {
-        std::vector<std::string> names;
-        for (const Architecture& architecture : kArchitectures) names.emplace_back(architecture.name);
+        std::vector<std::string> names(kArchitectures.size());
+        std::transform(kArchitectures.begin(), kArchitectures.end(), names.begin(),
+                       [](const Architecture& architecture) { return std::string(architecture.name); });
         return names;
     }();
     return kNames;

@@ -48,8 +48,10 @@ std::string describe(const NamedDevice& device) {
 }
 
 std::string listing(const std::vector<Case>& cases, std::span<const Stage* const> stages, const DeviceSet& devices) {
-    std::vector<Line> lines;
-    for (const Case& test_case : cases) lines.push_back({test_case.name, test_case.description});
+    std::vector<Line> lines(cases.size());
+    std::transform(cases.begin(), cases.end(), lines.begin(), [](const Case& test_case) {
+        return Line{test_case.name, test_case.description};
+    });
     std::string text = section("Cases (--case)", lines);
 
     lines.clear();

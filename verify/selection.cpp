@@ -36,8 +36,9 @@ std::vector<Case> select_cases(const std::vector<std::string>& words, std::uint6
         std::copy_if(builtin.begin(), builtin.end(), std::back_inserter(selected),
                      [&](const Case& test_case) { return matches(word, test_case.name); });
         if (selected.size() > before) continue;
-        std::vector<std::string> names;
-        for (const Case& test_case : builtin) names.push_back(test_case.name);
+        std::vector<std::string> names(builtin.size());
+        std::transform(builtin.begin(), builtin.end(), names.begin(),
+                       [](const Case& test_case) { return test_case.name; });
         refuse("case", word, names);
     }
     return selected;

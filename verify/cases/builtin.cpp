@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <string_view>
 #include <utility>
 
@@ -16,35 +17,35 @@ struct Entry {
 };
 
 /// Shapes and types. Sizes are chosen so that the simulator runs the whole set in seconds.
-constexpr Entry kShapes[] = {
-    {"listing", "heads=2,tokens=256,dim=128,block=64,dtype=fp16"},  // the published listing's own problem
-    {"listing-dim64", "heads=2,tokens=256,dim=64,block=64,dtype=fp16"},
-    {"bf16-dim128", "batch=2,heads=1,tokens=128,dim=128,dtype=bf16"},
-    {"bf16-dim64", "batch=2,heads=2,tokens=128,dim=64,dtype=bf16"},
-    {"fp32-dim128", "heads=1,tokens=128,dim=128,dtype=fp32"},
-    {"fp32-dim64", "heads=2,tokens=128,dim=64,dtype=fp32"},
-    {"block-1", "heads=2,tokens=100,dim=64,block=1"},
-    {"block-16", "batch=2,heads=2,tokens=64,dim=64,block=16,dtype=bf16"},
-    {"block-100", "tokens=250,dim=64,block=100"},
-    {"block-128", "heads=1,tokens=160,dim=64,block=128"},
-    {"block-1024", "tokens=1030,dim=2,block=1024"},
-    {"dim-1", "heads=2,tokens=130,dim=1"},
-    {"dim-32", "heads=2,tokens=128,dim=32,layout=bshd"},
-    {"dim-80", "tokens=128,dim=80,dtype=bf16"},
-    {"dim-256", "tokens=96,dim=256"},
-    {"tail-1", "batch=2,tokens=65,dim=64"},
-    {"tokens-1", "batch=3,heads=2,tokens=1"},
-    {"tokens-0", "batch=2,heads=2,tokens=0"},
-    {"batch-0", "batch=0,heads=2,tokens=64"},
-    {"jagged", "lengths=1+64+65+130+0+63+7,heads=2,dim=64"},
-    {"jagged-bf16", "lengths=0+40+0+0+100+16,heads=3,dim=128,block=16,dtype=bf16"},
-    {"jagged-fp32", "lengths=33+1+90,heads=2,dim=64,block=32,dtype=fp32,layout=bhsd"},
-    {"jagged-one-token", "lengths=1x9,heads=2,dim=64"},
-    {"jagged-empty", "lengths=0x4,heads=2,dim=64"},
-    {"jagged-trailing", "lengths=20+45,trailing=11,heads=2,dim=64,block=32"},
-    {"scale-0", "tokens=64,dim=64,scale=0"},
-    {"scale-negative", "tokens=96,dim=64,scale=-0.3"},
-    {"scale-large", "tokens=64,dim=64,scale=2.5,dtype=bf16"},
+constexpr std::array kShapes{
+    Entry{"listing", "heads=2,tokens=256,dim=128,block=64,dtype=fp16"},  // the published listing's own problem
+    Entry{"listing-dim64", "heads=2,tokens=256,dim=64,block=64,dtype=fp16"},
+    Entry{"bf16-dim128", "batch=2,heads=1,tokens=128,dim=128,dtype=bf16"},
+    Entry{"bf16-dim64", "batch=2,heads=2,tokens=128,dim=64,dtype=bf16"},
+    Entry{"fp32-dim128", "heads=1,tokens=128,dim=128,dtype=fp32"},
+    Entry{"fp32-dim64", "heads=2,tokens=128,dim=64,dtype=fp32"},
+    Entry{"block-1", "heads=2,tokens=100,dim=64,block=1"},
+    Entry{"block-16", "batch=2,heads=2,tokens=64,dim=64,block=16,dtype=bf16"},
+    Entry{"block-100", "tokens=250,dim=64,block=100"},
+    Entry{"block-128", "heads=1,tokens=160,dim=64,block=128"},
+    Entry{"block-1024", "tokens=1030,dim=2,block=1024"},
+    Entry{"dim-1", "heads=2,tokens=130,dim=1"},
+    Entry{"dim-32", "heads=2,tokens=128,dim=32,layout=bshd"},
+    Entry{"dim-80", "tokens=128,dim=80,dtype=bf16"},
+    Entry{"dim-256", "tokens=96,dim=256"},
+    Entry{"tail-1", "batch=2,tokens=65,dim=64"},
+    Entry{"tokens-1", "batch=3,heads=2,tokens=1"},
+    Entry{"tokens-0", "batch=2,heads=2,tokens=0"},
+    Entry{"batch-0", "batch=0,heads=2,tokens=64"},
+    Entry{"jagged", "lengths=1+64+65+130+0+63+7,heads=2,dim=64"},
+    Entry{"jagged-bf16", "lengths=0+40+0+0+100+16,heads=3,dim=128,block=16,dtype=bf16"},
+    Entry{"jagged-fp32", "lengths=33+1+90,heads=2,dim=64,block=32,dtype=fp32,layout=bhsd"},
+    Entry{"jagged-one-token", "lengths=1x9,heads=2,dim=64"},
+    Entry{"jagged-empty", "lengths=0x4,heads=2,dim=64"},
+    Entry{"jagged-trailing", "lengths=20+45,trailing=11,heads=2,dim=64,block=32"},
+    Entry{"scale-0", "tokens=64,dim=64,scale=0"},
+    Entry{"scale-negative", "tokens=96,dim=64,scale=-0.3"},
+    Entry{"scale-large", "tokens=64,dim=64,scale=2.5,dtype=bf16"},
 };
 
 void append(std::vector<Case>& cases, std::string_view name, std::string_view spec, std::string_view what = {}) {

@@ -153,7 +153,7 @@ Case parse_case(std::string_view text, std::uint64_t seed) {
         const std::size_t equals = item.find('=');
         const std::string_view key = item.substr(0, equals);
         if (equals == std::string_view::npos || std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-            throw UsageError(fmt::format("\"{}\" in the case \"{}\" is not key=value with one of the keys {}", item,
+            throw UsageError(fmt::format(R"("{}" in the case "{}" is not key=value with one of the keys {})", item,
                                          text, fmt::join(kKeys, ", ")));
         }
         if (!keys.insert(key).second) throw UsageError(fmt::format("{}= is given twice in the case \"{}\"", key, text));

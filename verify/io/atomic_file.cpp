@@ -17,8 +17,9 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
     std::error_code ignored;
     const bool exists = fs::exists(path, ignored);
     if (exists) path_ = fs::canonical(path, ignored);  // or a symbolic link would be replaced
-    if (fs::is_directory(path_, ignored))
+    if (fs::is_directory(path_, ignored)) {
         throw UsageError(fmt::format("cannot write {}: it is a directory", path.string()));
+    }
     const bool in_place = exists && !fs::is_regular_file(path_, ignored);
     if (in_place) {
         stream_.open(path_, std::ios::binary);

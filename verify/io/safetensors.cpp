@@ -178,8 +178,9 @@ void SafetensorsFile::parse_header(const std::string& header, std::int64_t data_
         if (name == kMetadata) {
             if (!value.is_object()) throw HeaderFault("the header's __metadata__ is not an object");
             for (const auto& [key, text] : value.items()) {
-                if (!text.is_string())
+                if (!text.is_string()) {
                     throw HeaderFault(fmt::format("the header's __metadata__ entry {} is not a text", key));
+                }
                 metadata_.emplace(key, text.get<std::string>());
             }
             continue;
@@ -204,13 +205,15 @@ void SafetensorsFile::check_layout(std::int64_t data_bytes) const {
             throw HeaderFault(
                 fmt::format("the tensors {} and {} overlap at byte {} of the data", before, name, entry->begin));
         }
-        if (entry->begin > end)
+        if (entry->begin > end) {
             throw HeaderFault(fmt::format("bytes {} to {} of the data belong to no tensor", end, entry->begin));
+        }
         end = entry->end;
         before = name;
     }
-    if (end != data_bytes)
+    if (end != data_bytes) {
         throw HeaderFault(fmt::format("bytes {} to {} of the data belong to no tensor", end, data_bytes));
+    }
 }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {

@@ -34,8 +34,9 @@ void check_alike(const SafetensorsFile& file) {
     const SafetensorsEntry& q = file.at("q");
     for (const std::string_view name : {"k", "v"}) {
         const SafetensorsEntry& other = file.at(name);
-        if (other.dtype != q.dtype)
+        if (other.dtype != q.dtype) {
             fail(file, fmt::format("q is {}, but {} is {}; they must be alike", q.dtype, name, other.dtype));
+        }
         if (other.shape != q.shape) {
             fail(file, fmt::format("q has the shape {}, but {} has {}; they must be alike", shape_text(q.shape), name,
                                    shape_text(other.shape)));
@@ -46,8 +47,9 @@ void check_alike(const SafetensorsFile& file) {
 std::int64_t block_size(SafetensorsFile& file) {
     if (file.find("block_size") != nullptr) {
         const auto values = file.read_integers("block_size");
-        if (values.size() != 1)
+        if (values.size() != 1) {
             fail(file, fmt::format("the tensor block_size holds {} integers; it must hold one", values.size()));
+        }
         return values.front();
     }
     const auto found = file.metadata().find("block_size");

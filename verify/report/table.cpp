@@ -20,8 +20,9 @@ std::string outcome(const Result& result) {
     std::vector<std::string> reasons;
     if (result.error) reasons.emplace_back("did not finish");
     if (result.comparison.wrong > 0) reasons.push_back(fmt::format("{} wrong", grouped(result.comparison.wrong)));
-    if (!result.findings.empty())
+    if (!result.findings.empty()) {
         reasons.push_back(counted(static_cast<std::int64_t>(result.findings.size()), "finding"));
+    }
     for (const StorageFault& fault : result.faults) reasons.push_back(fault.rule);
     if (result.bits && result.bits->differing > 0) {
         reasons.push_back(fmt::format("{} of {} differ from {}", grouped(result.bits->differing),

@@ -10,6 +10,8 @@
 #include "verify/simulator/isa/half.h"
 #include "verify/simulator/isa/lanes.h"
 #include "verify/simulator/isa/memory.h"
+#include "verify/simulator/isa/special_values.h"
+#include "verify/simulator/machine/address_space.h"
 #include "verify/simulator/machine/cell.h"
 #include "verify/simulator/machine/memory_access.h"
 #include "verify/simulator/machine/poison.h"
@@ -23,14 +25,23 @@ namespace {
 struct Add {
     template <typename T>
     static T apply(T old, T b, T) {
-        if constexpr (std::is_floating_point_v<T>) {
-            const T sum = old + b;
-            if constexpr (sizeof(T) == 4) return sum != sum ? std::bit_cast<float>(kNan32) : sum;
-            return sum;
-        } else {
-            using U = std::make_unsigned_t<T>;
-            return static_cast<T>(static_cast<U>(old) + static_cast<U>(b));
-        }
+        using U = std::make_unsigned_t<T>;
+        return static_cast<T>(static_cast<U>(old) + static_cast<U>(b));
+    }
+    /// Of two NaNs the second one wins, and stays as it is (measured on H200).
+    static double apply(double old, double b, double) { return is_nan(b) ? b : is_nan(old) ? old : old + b; }
+};
+
+/// Subnormal operands and sums become zeros in global memory, but not in shared memory (PTX ISA 9.7.13.5).
+struct AddFloat {
+    static float apply(float old, float b, bool in_shared_memory) {
+        return in_shared_memory ? sum(old, b) : flush(sum(flush(old), flush(b)));
+    }
+
+  private:
+    static float sum(float a, float b) {
+        const float result = a + b;
+        return result != result ? std::bit_cast<float>(kNan32) : result;
     }
 };
 
@@ -115,6 +126,10 @@ struct Decrement {
     }
 };
 
+bool in_shared_memory(const Decoded& i, std::uint64_t address) {
+    return i.generic ? (address & ~(kWindowBytes - 1)) == kSharedWindow : i.space == ptx::Space::shared;
+}
+
 /// slots: old value, address, b, c.
 template <typename Operation, typename T>
 Outcome execute_atomic(Warp& warp, const Decoded& i) {
@@ -130,12 +145,16 @@ Outcome execute_atomic(Warp& warp, const Decoded& i) {
     for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
         const auto lane = static_cast<unsigned>(std::countr_zero(left));
         const std::atomic_ref<Bits> cell(*reinterpret_cast<Bits*>(access.data[lane]));
+        const auto update = [&](T old) {
+            if constexpr (std::is_same_v<Operation, AddFloat>) {
+                return Operation::apply(old, from_cell<T>(b[lane]), in_shared_memory(i, addresses[lane]));
+            } else {
+                return Operation::apply(old, from_cell<T>(b[lane]), from_cell<T>(c[lane]));
+            }
+        };
         Bits old = cell.load();
-        Bits updated = 0;
-        do {
-            updated = static_cast<Bits>(
-                to_cell<T>(Operation::apply(from_cell<T>(old), from_cell<T>(b[lane]), from_cell<T>(c[lane]))));
-        } while (!cell.compare_exchange_weak(old, updated));
+        while (!cell.compare_exchange_weak(old, static_cast<Bits>(to_cell<T>(update(from_cell<T>(old)))))) {
+        }
         result[lane] = old;
         if (access.shadowed && access.shadow[lane] != nullptr) store_cell<Bits>(access.shadow[lane], kWritten<Bits>);
     }
@@ -176,7 +195,7 @@ Execute choose_bits(Type type) {
 Execute choose_add(Type type) {
     switch (type) {
         case Type::f32:
-            return &execute_atomic<Add, float>;
+            return &execute_atomic<AddFloat, float>;
         case Type::f64:
             return &execute_atomic<Add, double>;
         case Type::f16:

@@ -200,14 +200,20 @@ void decode_funnel_shift(Decoder& d) {
                                       : &execute_lanes<FunnelShift<false, false>, U, U, U, U>);
 }
 
-// Bit fields. Position and length are the low bytes of their operands.
+/// The position or the length of a bit field. PTX asks for 0 to 255. Beyond that the 32-bit forms take the low byte,
+/// the 64-bit ones the whole number (measured on H200).
+template <typename T>
+std::uint32_t field_operand(std::uint32_t value) {
+    if constexpr (sizeof(T) == 4) return value & 0xFF;
+    return value > kBits<T> ? kBits<T> : value;
+}
 
 struct BitFieldExtract {
     template <typename T>
     static T apply(T a, std::uint32_t b, std::uint32_t c) {
         using U = std::make_unsigned_t<T>;
-        const std::uint32_t position = b & 0xFF;
-        const std::uint32_t length = c & 0xFF;
+        const std::uint32_t position = field_operand<T>(b);
+        const std::uint32_t length = field_operand<T>(c);
         if (length == 0) return 0;
         const std::uint32_t last = position + length - 1 < kBits<T> - 1 ? position + length - 1 : kBits<T> - 1;
         const bool fill = std::is_signed_v<T> && (static_cast<U>(a) >> last & 1) != 0;
@@ -222,8 +228,8 @@ struct BitFieldExtract {
 struct BitFieldInsert {
     template <typename T>
     static T apply(T a, T b, std::uint32_t c, std::uint32_t d) {
-        const std::uint32_t position = c & 0xFF;
-        const std::uint32_t length = d & 0xFF;
+        const std::uint32_t position = field_operand<T>(c);
+        const std::uint32_t length = field_operand<T>(d);
         if (position >= kBits<T>) return b;
         const T mask = (length >= kBits<T> ? static_cast<T>(-1) : static_cast<T>((T{1} << length) - 1)) << position;
         return static_cast<T>((b & ~mask) | (a << position & mask));

@@ -11,12 +11,11 @@
 #include "verify/simulator/isa/half.h"
 #include "verify/simulator/isa/lanes.h"
 #include "verify/simulator/isa/rounding.h"
+#include "verify/simulator/isa/special_values.h"
 
 namespace block_attention::simulator {
 
 namespace {
-
-constexpr std::uint64_t kNan64 = 0xFFF8000000000000;
 
 struct Add {
     template <typename T>
@@ -67,14 +66,7 @@ struct SquareRoot {
     }
 };
 
-/// A subnormal becomes a zero of its sign.
-inline float flush(float value) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    return std::bit_cast<float>((bits & 0x7F800000) == 0 ? bits & 0x80000000 : bits);
-}
-
 inline float canonical(float value) { return value != value ? std::bit_cast<float>(kNan32) : value; }
-inline double canonical(double value) { return value != value ? std::bit_cast<double>(kNan64) : value; }
 
 /// Into [0, 1]; NaN becomes +0 (.sat).
 template <typename T>
@@ -102,11 +94,19 @@ struct Single {
     }
 };
 
+/// Which operand's NaN becomes the result's, by preference (measured on H200).
+inline double propagated_nan(double a) { return a; }
+inline double propagated_nan(double a, double b) { return is_nan(b) ? b : a; }
+inline double propagated_nan(double a, double b, double c) { return is_nan(b) ? b : is_nan(c) ? c : a; }
+
 template <typename Operation>
 struct Double {
     template <typename... T>
     static double apply(T... operands) {
-        return canonical(Operation::apply(operands...));
+        const double result = Operation::apply(operands...);
+        if (!is_nan(result)) return result;
+        const double nan = propagated_nan(operands...);
+        return is_nan(nan) ? quiet(nan) : std::bit_cast<double>(kNan64);
     }
 };
 
@@ -173,7 +173,7 @@ struct Extremum {
     template <typename T>
     static T apply(T a, T b) {
         using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-        const T nan = std::bit_cast<T>(sizeof(T) == 4 ? Bits{kNan32} : static_cast<Bits>(kNan64));
+        const T nan = std::bit_cast<T>(static_cast<Bits>(sizeof(T) == 4 ? kNan32 : kNan64));
         // Equal numbers differ at most in the sign of zero: the maximum is negative if both are, the minimum if one is.
         const T equal = std::bit_cast<T>(maximum ? std::bit_cast<Bits>(a) & std::bit_cast<Bits>(b)
                                                  : std::bit_cast<Bits>(a) | std::bit_cast<Bits>(b));
@@ -189,7 +189,7 @@ struct Extremum {
     }
 };
 
-// Sign operations work on the bits.
+// The sign of a NaN is not touched (measured on H200).
 
 struct Negate {
     template <typename T>
@@ -338,7 +338,9 @@ void decode_arithmetic(Decoder& d) {
 template <bool maximum, bool propagate, std::size_t sources>
 Execute choose_extremum(Type type, bool ftz) {
     using Operation = Extremum<maximum, propagate>;
-    if (type == Type::f64) return ftz || propagate || sources != 2 ? nullptr : kExecute<Operation, double, sources>;
+    if (type == Type::f64) {
+        return ftz || propagate || sources != 2 ? nullptr : kExecute<Double<Operation>, double, sources>;
+    }
     if (type == Type::f32) {
         return ftz ? kExecute<Single<Operation, true, After::nothing>, float, sources>
                    : kExecute<Single<Operation, false, After::nothing>, float, sources>;
@@ -372,7 +374,7 @@ void decode_sign(Decoder& d) {
         execute = ftz ? kExecute<Single<Operation, true, After::nothing>, float, 1>
                       : kExecute<Single<Operation, false, After::nothing>, float, 1>;
     } else if (type == Type::f64) {
-        execute = ftz ? nullptr : kExecute<Operation, double, 1>;
+        execute = ftz ? nullptr : kExecute<Double<Operation>, double, 1>;
     } else {
         execute = ftz ? choose_sixteen<Operation, 1, true, After::nothing>(type)
                       : choose_sixteen<Operation, 1, false, After::nothing>(type);

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "verify/simulator/isa/special_values.h"
+
 /// The 16-bit floating-point types: conversions from and to float, free of branches so that they vectorise.
 namespace block_attention::simulator {
 
@@ -15,10 +17,6 @@ struct Half {
 struct BFloat16 {
     std::uint16_t bits = 0;
 };
-
-/// NaN results (measured on H200).
-inline constexpr std::uint32_t kNan32 = 0x7FFFFFFF;
-inline constexpr std::uint16_t kNan16 = 0x7FFF;
 
 /// Exact. A NaN becomes the canonical one (measured on H200).
 inline float to_float(Half value) {

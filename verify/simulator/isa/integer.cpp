@@ -143,8 +143,8 @@ struct MultiplyAdd24 {
     }
 };
 
-/// PTX leaves a division by zero unspecified. Measured on H200: the quotient has all bits set, the remainder is the
-/// dividend. The one quotient that overflows wraps around.
+/// PTX leaves a division by zero unspecified. Measured on H200: quotient and remainder have all bits set, in every
+/// type. The one quotient that overflows wraps around.
 struct Divide {
     template <typename T>
     static T apply(T a, T b) {
@@ -161,7 +161,7 @@ struct Divide {
 struct Remainder {
     template <typename T>
     static T apply(T a, T b) {
-        if (b == 0) return a;
+        if (b == 0) return static_cast<T>(-1);
         if constexpr (std::is_signed_v<T>) {
             if (b == -1) return 0;
         }

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -96,7 +97,9 @@ template <typename Operation, std::size_t sources, typename... Entries>
 Execute choose(Type type) {
     Execute found = nullptr;
     const auto consider = [&]<typename T, Type... types>(Values<T, types...>) {
-        if (((type == types) || ...)) found = execute_on<Operation, T>(std::make_index_sequence<sources>{});
+        const std::array served{types...};
+        if (std::find(served.begin(), served.end(), type) != served.end())
+            found = execute_on<Operation, T>(std::make_index_sequence<sources>{});
     };
     (consider(Entries{}), ...);
     return found;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "verify/simulator/isa/special_values.h"
+
 namespace block_attention::simulator {
 
 namespace {
@@ -55,11 +57,11 @@ std::uint64_t canonical_nan(Type type) {
     switch (type) {
         case Type::f16:
         case Type::bf16:
-            return 0x7FFF;
+            return kNan16;
         case Type::f32:
-            return 0x7FFFFFFF;
+            return kNan32;
         default:
-            return 0xFFF8000000000000;
+            return kNan64;
     }
 }
 
