@@ -79,6 +79,7 @@ std::vector<NamedTile> stress_tiles(DType dtype, Index length, Index dim, std::u
     const TileOperands normal = random_tile(dtype, length, dim, 1, seed);
     const auto rounded = [dtype](double x) { return round_to(dtype, x); };
     std::vector<NamedTile> tiles{{"normal", normal},
+                                 {"logits of 1e-3", random_tile(dtype, length, dim, 1e-3, seed)},
                                  {"logits of 30", random_tile(dtype, length, dim, 30, seed)},
                                  {kLargeLogits, random_tile(dtype, length, dim, 1e4, seed)}};
     tiles.push_back({"V far from 0", normal});
@@ -200,6 +201,15 @@ TEST_CASE("two equal logits: the bound by hand") {
         CHECK(error_is(2 * 4 * per_unit + partials + rest));
         arithmetic.exponent_roundings = 5;  // of the exponents 0 and -2
         CHECK(error_is((2 * 4 + 2 * 5) * per_unit + partials + rest));
+
+        // Large errors: the exponents' distance to the maximum, 0 and 2, is off by that of both logits.
+        arithmetic.logit_roundings = arithmetic.exponent_roundings = 0x1p20;
+        const double many = std::expm1(-0x1p20 * std::log1p(-u));
+        const double o = bound_tile(tile, 1, arithmetic).expected(0, 0);
+        const double first = many + many * (0 + 2 * many);
+        const double second = many + many * (2 + 2 * many);
+        CHECK(error_is((std::expm1(first) * (1 - o) + p * std::expm1(second) * (1 + o)) /
+                       (std::exp(-first) + p * std::exp(-second)) / u));
     }
 }
 

@@ -40,16 +40,11 @@ struct ReportFiles {
 /// The problems to run: built-in cases and specifications, or the one of an input file.
 struct Work {
     std::vector<Case> cases;
-    std::optional<std::string> input;
-    std::optional<std::int64_t> block;
+    std::string input_name;
+    std::optional<Tensors> input;  ///< loaded at once, so that a faulty file is refused before anything runs
 
     [[nodiscard]] std::size_t size() const { return input ? 1 : cases.size(); }
-    [[nodiscard]] std::string name(std::size_t i) const {
-        return input ? std::filesystem::path(*input).filename().string() : cases[i].name;
-    }
-    [[nodiscard]] Tensors load(std::size_t i, std::uint64_t seed) const {
-        return input ? load_tensor_file(*input, block) : load_case(cases[i], seed);
-    }
+    [[nodiscard]] const std::string& name(std::size_t i) const { return input ? input_name : cases[i].name; }
 };
 
 Work select_work(const Options& options) {
@@ -63,9 +58,13 @@ Work select_work(const Options& options) {
         throw UsageError(fmt::format("--block {} is not a block size: 1 or more", *options.block));
     }
     Work work;
-    work.input = options.input;
-    work.block = options.block;
-    if (!work.input) work.cases = select_cases(options.cases, options.seed);
+    if (options.input) {
+        work.input_name = std::filesystem::path(*options.input).filename().string();
+        work.input.emplace(load_tensor_file(*options.input, options.block));
+    } else {
+        work.cases = select_cases(options.cases, options.seed);
+        for (const Case& test_case : work.cases) check_memory(make_problem(test_case));
+    }
     if (options.output && work.size() != 1) {
         throw UsageError(
             fmt::format("--output writes the results of one problem, but {} are selected; use --input, or --case "
@@ -132,9 +131,11 @@ std::vector<Result> run_all(const Options& options, const Work& work, std::span<
     Progress progress(environment.err, environment.err_is_terminal, pairs * static_cast<std::int64_t>(work.size()));
     std::vector<Result> results;
     for (std::size_t i = 0; i < work.size(); ++i) {
-        const std::string name = work.name(i);
+        const std::string& name = work.name(i);
         progress.begin(fmt::format("{}: inputs", name), false);
-        const Tensors tensors = work.load(i, options.seed);
+        std::optional<Tensors> generated;
+        if (!work.input) generated.emplace(load_case(work.cases[i], options.seed));
+        const Tensors& tensors = work.input ? *work.input : *generated;
         const bool large = tensors.footprint(Operand::o).places() > kManyElements;
         const LoadedCase loaded{.name = name, .tensors = &tensors};
         RunHooks hooks;

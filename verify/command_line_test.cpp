@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -48,7 +51,7 @@ Outcome run(std::vector<const char*> arguments, const FakeDevice::Kernel& kernel
     arguments.insert(arguments.begin(), "verify");
     std::ostringstream out;
     std::ostringstream err;
-    const Stage* const stages[] = {&oracle_stage(), &fake_stage()};
+    const std::array stages{&oracle_stage(), &fake_stage()};
     const int code =
         run_command_line(static_cast<int>(arguments.size()), arguments.data(),
                          {.out = out,
@@ -206,6 +209,11 @@ TEST_CASE("reports are written, also of a failed run") {
     CHECK(contains(read_file(junit), "failures=\"1\""));
 }
 
+TEST_CASE("bad usage is found before anything runs") {
+    CHECK(run({"--input", "missing.safetensors"}).out.empty());
+    CHECK(run({"--case", kCase, "--case", "batch=1000000,tokens=100000"}).out.empty());
+}
+
 TEST_CASE("bad usage leaves no report behind") {
     const TemporaryFolder folder;
     const std::string json = folder / "r.json";
@@ -217,7 +225,7 @@ TEST_CASE("an input goes through every stage, and the output holds a tensor for 
     const TemporaryFolder folder;
     const std::string input = folder / "in.safetensors";
     const std::string output = folder / "out.safetensors";
-    const std::vector<std::uint16_t> ones(6 * 2 * 4, 0x3C00);
+    const std::vector<std::uint16_t> ones(std::size_t{6} * 2 * 4, 0x3C00);
     const auto bytes = std::as_bytes(std::span(ones));
     const std::vector<std::int64_t> offsets{0, 2, 6};
     const auto offset_bytes = std::as_bytes(std::span(offsets));

@@ -28,7 +28,7 @@ float tensor_core_step(float sum, const float* a, const float* b, Index terms, D
     constexpr int kAlignmentBits = 25;
     const int smallest_factor = format_of(dtype).min_exponent;
     std::array<double, kTensorCoreTerms> products{};
-    double total = static_cast<double>(sum);
+    auto total = static_cast<double>(sum);
     int exponent = sum == 0 ? kSmallestExponent : std::max(std::ilogb(sum), kSmallestExponent);
     for (Index k = 0; k < terms; ++k) {
         products[k] = static_cast<double>(a[k]) * static_cast<double>(b[k]);

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -12,20 +13,21 @@ namespace block_attention::testing {
 
 /// A stage for tests whose one launch carries the problem itself, so that a FakeDevice can solve it.
 inline const Stage& fake_stage() {
-    static const Stage kStage{.name = "fake",
-                              .summary = "what a test wants",
-                              .plan = [](const Problem& problem) -> PlanResult {
-                                  if (problem.block_size > 1024) return Refusal{"a block of more than 1024 tokens"};
-                                  Launch launch;
-                                  launch.kernel = "fake";
-                                  for (const Operand operand : {Operand::q, Operand::k, Operand::v, Operand::o}) {
-                                      launch.arguments.emplace_back(BufferArgument{operand});
-                                  }
-                                  launch.arguments.emplace_back(value_argument(&problem));
-                                  return Plan{.tables = {}, .launches = {launch}};
-                              },
-                              .run_on_host = nullptr,
-                              .arithmetic = oracle_stage().arithmetic};
+    static const Stage kStage{
+        .name = "fake",
+        .summary = "what a test wants",
+        .plan = [](const Problem& problem) -> PlanResult {
+            if (problem.block_size > 1024) return Refusal{"a block of more than 1024 tokens"};
+            Launch launch;
+            launch.kernel = "fake";
+            for (const Operand operand : {Operand::q, Operand::k, Operand::v, Operand::o}) {
+                launch.arguments.emplace_back(BufferArgument{operand});
+            }
+            launch.arguments.emplace_back(value_argument(reinterpret_cast<std::uintptr_t>(&problem)));
+            return Plan{.tables = {}, .launches = {launch}};
+        },
+        .run_on_host = nullptr,
+        .arithmetic = oracle_stage().arithmetic};
     return kStage;
 }
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <string>
@@ -24,7 +25,7 @@ std::vector<Result> run(const Tensors& tensors, const Stage& stage, const std::v
     std::vector<Result> results;
     RunHooks hooks;
     hooks.after = [&](Result result) { results.push_back(std::move(result)); };
-    const Stage* const stages[] = {&stage};
+    const std::array stages{&stage};
     run_case({.name = "test", .tensors = &tensors}, stages, devices, hooks);
     return results;
 }
@@ -243,7 +244,7 @@ TEST_CASE("outputs are handed over") {
         CHECK(at == "fake");
         element = load_element(DType::fp16, with_output.problem().o.data);
     };
-    const Stage* const stages[] = {&fake_stage()};
+    const std::array stages{&fake_stage()};
     run_case({.name = "test", .tensors = &tensors}, stages, devices, hooks);
     REQUIRE(element);
     CHECK(*element == *element);  // not the poison

@@ -56,7 +56,7 @@ TEST_CASE("bytes before the output are seen") {
 
 TEST_CASE("a byte in a gap of the output is seen") {
     const Tensors tensors = solved(kPadded);
-    tensors.span(Operand::o)[2 * 8] = std::byte{0};
+    tensors.span(Operand::o)[16] = std::byte{0};
     const auto faults = check_output(tensors, Operand::o);
     REQUIRE(faults.size() == 1);
     CHECK(faults[0].rule == "gap");

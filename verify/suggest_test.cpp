@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <vector>
 
 #include "reference/oracle.h"
@@ -50,7 +51,7 @@ TEST_CASE("cases are selected by name, glob and specification, in the order of t
 TEST_CASE("an unknown case or stage is refused with a suggestion") {
     CHECK(error_of([] { select_cases({"listin"}, 1); }) == "there is no case listin; did you mean listing?");
     CHECK(error_of([] { select_cases({"xyz*"}, 1); }).find("there is no case xyz*; there are listing, ") == 0);
-    const Stage* const stages[] = {&oracle_stage(), &testing::fake_stage()};
+    const std::array stages{&oracle_stage(), &testing::fake_stage()};
     CHECK(error_of([&] { select_stages({"oracel"}, stages); }) == "there is no stage oracel; did you mean oracle?");
     CHECK(select_stages({}, stages).size() == 2);
     CHECK(select_stages({"fake", "o*"}, stages) == std::vector<const Stage*>{&oracle_stage(), &testing::fake_stage()});

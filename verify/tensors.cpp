@@ -37,16 +37,15 @@ void fill_with_poison(std::span<std::byte> bytes) {
     });
 }
 
-/// Refuses what can only end in an out-of-memory kill.
-void check_memory(const Problem& problem) {
-    const auto bytes = bytes_of(problem);
-    const auto machine = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
-    if (bytes && *bytes <= machine) return;
-    constexpr double kGiB = 1024.0 * 1024 * 1024;
-    throw UsageError(fmt::format(
-        "the tensors of {} take {:.1f} GiB, more than the {:.1f} GiB of this machine; choose fewer sequences, heads or "
-        "tokens",
-        describe(problem), bytes ? static_cast<double>(*bytes) / kGiB : HUGE_VAL, static_cast<double>(machine) / kGiB));
+/// Bytes that the operands of a problem take with their guard zones, or nothing if that overflows.
+std::optional<std::int64_t> bytes_of(const Problem& problem) {
+    std::int64_t total = 0;
+    for (const Operand operand : operands_of(problem)) {
+        const auto bytes = byte_span(problem, operand);
+        if (!bytes || __builtin_add_overflow(total, *bytes, &total)) return std::nullopt;
+        if (__builtin_add_overflow(total, static_cast<std::int64_t>(2 * kGuardBytes), &total)) return std::nullopt;
+    }
+    return total;
 }
 
 }  // namespace
@@ -61,14 +60,15 @@ void AlignedMemory::Free::operator()(std::byte* memory) const {
     std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc)
 }
 
-std::optional<std::int64_t> bytes_of(const Problem& problem) {
-    std::int64_t total = 0;
-    for (const Operand operand : operands_of(problem)) {
-        const auto bytes = byte_span(problem, operand);
-        if (!bytes || __builtin_add_overflow(total, *bytes, &total)) return std::nullopt;
-        if (__builtin_add_overflow(total, static_cast<std::int64_t>(2 * kGuardBytes), &total)) return std::nullopt;
-    }
-    return total;
+void check_memory(const Problem& problem) {
+    const auto bytes = bytes_of(problem);
+    const auto machine = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+    if (bytes && *bytes <= machine) return;
+    constexpr double kGiB = 1024.0 * 1024 * 1024;
+    throw UsageError(fmt::format(
+        "the tensors of {} take {:.1f} GiB, more than the {:.1f} GiB of this machine; choose fewer sequences, heads or "
+        "tokens",
+        describe(problem), bytes ? static_cast<double>(*bytes) / kGiB : HUGE_VAL, static_cast<double>(machine) / kGiB));
 }
 
 Tensors::Tensors(Problem problem, std::int64_t shift)

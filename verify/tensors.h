@@ -68,7 +68,7 @@ class Tensors {
     std::array<std::optional<Footprint>, kOperands> footprints_;
 };
 
-/// Bytes that the operands of a problem take with their guard zones, or nothing if that overflows.
-std::optional<std::int64_t> bytes_of(const Problem& problem);
+/// Throws UsageError if this machine has less memory than the problem's tensors take, which could only end badly.
+void check_memory(const Problem& problem);
 
 }  // namespace block_attention

@@ -13,7 +13,7 @@ namespace block_attention {
 namespace {
 
 constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
-constexpr double kMostPairs = 1 << 28;
+constexpr double kMostPairs = 1 << 24;
 
 /// First token and end of a sequence on the token axis.
 std::pair<std::int64_t, std::int64_t> tokens_of(const Problem& problem, std::int64_t sequence) {

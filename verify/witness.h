@@ -10,7 +10,7 @@ namespace block_attention {
 /// sequences, where the block-diagonal mask sets the logits outside a tile to minus infinity. The oracle is judged by
 /// it.
 ///
-/// Above 2^28 query-key pairs (sum of tokens^2, times heads) each row looks at its own tile only, which leaves out
+/// Above 2^24 query-key pairs (sum of tokens^2, times heads) each row looks at its own tile only, which leaves out
 /// terms that are exactly zero.
 
 /// What a tile and head must come out as, and the largest error that an evaluation in double can make, both row by row.

@@ -16,14 +16,13 @@ namespace fs = std::filesystem;
 AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
     std::error_code ignored;
     const bool exists = fs::exists(path, ignored);
-    if (exists) path_ = fs::canonical(path, ignored);  // or a symbolic link would be replaced
-    if (fs::is_directory(path_, ignored)) {
+    if (fs::is_directory(path, ignored)) {
         throw UsageError(fmt::format("cannot write {}: it is a directory", path.string()));
     }
-    const bool in_place = exists && !fs::is_regular_file(path_, ignored);
-    if (in_place) {
+    if (exists && !fs::is_regular_file(path, ignored)) {
         stream_.open(path_, std::ios::binary);
     } else {
+        if (exists) path_ = fs::canonical(path, ignored);  // or a symbolic link would be replaced
         temporary_ = fmt::format("{}.partial.{}", path_.string(), getpid());
         stream_.open(temporary_, std::ios::binary | std::ios::trunc);
     }

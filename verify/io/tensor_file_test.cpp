@@ -84,7 +84,7 @@ TEST_CASE("a jagged file becomes a problem, and rows outside every tile are pois
     CHECK(problem.block_size == 2);
     CHECK(load_element(DType::fp32, problem.v.at(0, 1, 4, 2)) == (4 * 2 + 1) * 4 + 2);
     const auto* outside = static_cast<const std::byte*>(problem.v.at(0, 0, 5, 0));
-    CHECK(std::all_of(outside, outside + 2 * 2 * 4 * 4, [](std::byte b) { return b == kPoison; }));
+    CHECK(std::all_of(outside, outside + std::ptrdiff_t{2} * 2 * 4 * 4, [](std::byte b) { return b == kPoison; }));
 }
 
 TEST_CASE("the block size: argument, tensor, metadata, default") {
