@@ -22,13 +22,14 @@ namespace {
 constexpr int kLeastRelative = kLeastKept - 1 + 27;
 
 /// What is known of the largest products of a row and a block of columns in a step: the relative exponents or codes.
+template <unsigned terms>
 [[gnu::always_inline]] inline Shorts largest_exponents(const RowStep& row, const ColumnsStep& columns) {
     const auto sum = [&](unsigned k) {
         const auto both = std::bit_cast<Shorts>(Words{} + row.exponents[k]);
         return both + load<Shorts>(columns.exponents[k].data());
     };
     Shorts largest = sum(0);
-    for (unsigned k = 1; k < kStepTerms; ++k) largest = larger(largest, sum(k));
+    for (unsigned k = 1; k < terms; ++k) largest = larger(largest, sum(k));
     return largest;
 }
 
@@ -39,10 +40,11 @@ template <typename Exponent>
 }
 
 /// The sum over k of trunc(a[k] * b[k] * scale), lane by lane.
+template <unsigned terms>
 [[gnu::always_inline]] inline Integers sum_truncated_products(const RowStep& row, const ColumnsStep& columns,
                                                               unsigned lane, Floats scale) {
     Words sum{};
-    for (unsigned k = 0; k < kStepTerms; ++k) {
+    for (unsigned k = 0; k < terms; ++k) {
         const Floats product = row.values[k] * load<Floats>(&columns.values[k][lane]);
         sum += words_of(__builtin_convertvector(product * scale, Integers));
     }
@@ -84,7 +86,7 @@ struct StepResult {
 /// 2^27 and sixteen of them fit into 32 bits with a sign; C, less than 2^26, may rarely be too much.
 ///
 /// `relative` and `base` add up to the exponent of the largest product.
-template <AccumulatorType accumulator>
+template <AccumulatorType accumulator, unsigned terms>
 [[gnu::always_inline]] inline StepResult step(const RowStep& row, const ColumnsStep& columns, unsigned lane,
                                               Integers relative, Words c) {
     constexpr bool kIsF16 = accumulator == AccumulatorType::f16;
@@ -100,7 +102,7 @@ template <AccumulatorType accumulator>
 
     // Without a product the scale doesn't matter, but has to be finite.
     const Integers scale = smaller(larger(base - e + 25, all(-126)), all(25 - kLeastRelative));
-    const Integers products = sum_truncated_products(row, columns, lane, power_of_two(scale));
+    const Integers products = sum_truncated_products<terms>(row, columns, lane, power_of_two(scale));
 
     const Words c_significand = (c & 0x7FFFFF) | 0x800000;
     const Words c_truncated = c_significand << 2 >> words_of(smaller(e - c_exponent, all(31)));
@@ -143,12 +145,12 @@ std::uint32_t to_word(std::uint32_t bits) {
 }
 
 /// A block of columns of one row in one step: C in `tile` becomes D.
-template <AccumulatorType accumulator, unsigned vectors>
+template <AccumulatorType accumulator, unsigned terms, unsigned vectors>
 void step_block(const PackedRows& a, const PackedColumns& b, unsigned row, unsigned block, unsigned step_index,
                 std::uint32_t* tile) {
     const RowStep& factors = a.row(row, step_index);
     const ColumnsStep& columns = b.columns(block, step_index);
-    const Shorts largest = largest_exponents(factors, columns);
+    const Shorts largest = largest_exponents<terms>(factors, columns);
     const auto pairs = integers_of(largest);
     const std::array<Integers, 2> relative = {pairs << 16 >> 16, pairs >> 16};
     std::array<Words, vectors> c;
@@ -156,7 +158,7 @@ void step_block(const PackedRows& a, const PackedColumns& b, unsigned row, unsig
     Integers any_unsure = integers_of(is_unsure(largest));
     for (unsigned i = 0; i < vectors; ++i) {
         c[i] = load<Words>(tile + i * kLanes);
-        const StepResult result = step<accumulator>(factors, columns, i * kLanes, relative[i], c[i]);
+        const StepResult result = step<accumulator, terms>(factors, columns, i * kLanes, relative[i], c[i]);
         store(tile + i * kLanes, result.bits);
         unsure[i] = result.unsure;
         any_unsure |= result.unsure;
@@ -186,7 +188,7 @@ void load_row(const Accumulation& accumulation, std::span<const std::uint32_t> w
     }
 }
 
-template <AccumulatorType accumulator>
+template <AccumulatorType accumulator, unsigned terms>
 void multiply_rows(const PackedRows& a, const PackedColumns& b, const Accumulation& accumulation,
                    std::span<std::uint32_t* const> rows) {
     // B of one step and C of a few rows stay in the first-level cache.
@@ -208,10 +210,10 @@ void multiply_rows(const PackedRows& a, const PackedColumns& b, const Accumulati
         for (unsigned step = 0; step < a.steps(); ++step) {
             for_each_row([&](unsigned m, std::uint32_t* c) {
                 for (unsigned block = 0; block < whole_blocks; ++block) {
-                    step_block<accumulator, 2>(a, b, m, block, step, c + block * kBlockColumns);
+                    step_block<accumulator, terms, 2>(a, b, m, block, step, c + block * kBlockColumns);
                 }
                 if (whole_blocks < b.blocks()) {
-                    step_block<accumulator, 1>(a, b, m, whole_blocks, step, c + whole_blocks * kBlockColumns);
+                    step_block<accumulator, terms, 1>(a, b, m, whole_blocks, step, c + whole_blocks * kBlockColumns);
                 }
             });
         }
@@ -256,10 +258,16 @@ void check(const PackedRows& a, const PackedColumns& b, AccumulatorType accumula
 void multiply(const PackedRows& a, const PackedColumns& b, const Accumulation& accumulation,
               std::span<std::uint32_t* const> rows) {
     check(a, b, accumulation.type, rows.size());
+    // What lies beyond the last term of a step are zeros.
+    const bool is_half = a.terms() <= kStepTerms / 2;
     if (accumulation.type == AccumulatorType::f16) {
-        multiply_rows<AccumulatorType::f16>(a, b, accumulation, rows);
+        const auto multiply_f16 = is_half ? &multiply_rows<AccumulatorType::f16, kStepTerms / 2>
+                                          : &multiply_rows<AccumulatorType::f16, kStepTerms>;
+        multiply_f16(a, b, accumulation, rows);
     } else {
-        multiply_rows<AccumulatorType::f32>(a, b, accumulation, rows);
+        const auto multiply_f32 = is_half ? &multiply_rows<AccumulatorType::f32, kStepTerms / 2>
+                                          : &multiply_rows<AccumulatorType::f32, kStepTerms>;
+        multiply_f32(a, b, accumulation, rows);
     }
 }
 

@@ -23,6 +23,9 @@ struct Accumulation {
 /// The products are summed in steps of 16 elements (tf32: 8) that pass through the accumulator's format, as the
 /// instructions do that are issued one after the other. A last step may be shorter.
 ///
+/// A and B may change places, with rows of D's columns: terms are the same and a sum has no order. That is faster if A
+/// has 16 rows and B 8 columns, for the work is done on kBlockColumns columns side by side.
+///
 /// rows: a pointer for each row of A, to B's count of words. Rows may lie anywhere, so that Tensor Memory can be the
 /// target; a row whose pointer is null is left out (disable-output-lane).
 ///

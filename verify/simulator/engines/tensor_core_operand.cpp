@@ -10,9 +10,6 @@ namespace block_attention::simulator {
 
 namespace {
 
-/// Elements that an instruction of the least depth takes: 32 bytes.
-unsigned step_depth(OperandType type) { return type == OperandType::tf32 ? kStepTerms / 2 : kStepTerms; }
-
 template <typename Element>
 void read_elements(const std::byte* from, std::ptrdiff_t stride, unsigned count, bool negate, std::uint32_t* to) {
     const Element sign = negate ? Element{1} << (8 * sizeof(Element) - 1) : 0;

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,8 @@ struct OperandView {
 
 /// Products of one step that are held side by side. Steps with fewer are filled up with zeros, which are no terms.
 inline constexpr unsigned kStepTerms = 16;
+/// Elements that an instruction of the least depth takes: 32 bytes.
+constexpr unsigned step_depth(OperandType type) { return type == OperandType::tf32 ? kStepTerms / 2 : kStepTerms; }
 /// Columns of B that are held side by side.
 inline constexpr unsigned kBlockColumns = 16;
 
@@ -59,6 +62,8 @@ class PackedOperand {
     unsigned count() const { return count_; }
     unsigned depth() const { return depth_; }
     unsigned steps() const { return steps_; }
+    /// Of a step, the elements that may be other than zero.
+    unsigned terms() const { return std::min(depth_, step_depth(type_)); }
     /// The kStepTerms elements of row or column `index` in a step.
     std::span<const std::uint32_t> words(unsigned index, unsigned step) const {
         return std::span(words_).subspan((std::size_t{index} * steps_ + step) * kStepTerms, kStepTerms);
