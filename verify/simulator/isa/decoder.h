@@ -135,5 +135,6 @@ std::span<const Opcode> cluster_opcodes();
 std::span<const Opcode> mbarrier_opcodes();
 std::span<const Opcode> async_copy_opcodes();
 std::span<const Opcode> warp_opcodes();
+std::span<const Opcode> wgmma_opcodes();
 
 }  // namespace block_attention::simulator

@@ -12,6 +12,7 @@
 #include "verify/simulator/isa/lanes.h"
 #include "verify/simulator/machine/address_space.h"
 #include "verify/simulator/machine/cluster.h"
+#include "verify/simulator/machine/registers_in_flight.h"
 #include "verify/simulator/machine/special_registers.h"
 
 namespace block_attention::simulator {
@@ -24,6 +25,13 @@ void copy_written(Warp& warp, Slot to, LaneMask written) {
     mask = (mask & ~warp.active()) | (written & warp.active());
 }
 
+/// The same where all of a register is copied, which may also be one that an asynchronous operation will write.
+void copy_register_state(Warp& warp, Slot from, Slot to, LaneMask written) {
+    copy_written(warp, to, written);
+    const LaneMask missing = warp.active() & ~written;
+    if (missing != 0 && !warp.in_flight().empty()) warp.in_flight().moved(from, to, missing);
+}
+
 template <typename Cell, unsigned cells>
 Outcome execute_move(Warp& warp, const Decoded& i) {
     const auto* from = warp.lanes_of<Cell>(i.slots[1]);
@@ -33,7 +41,7 @@ Outcome execute_move(Warp& warp, const Decoded& i) {
         std::copy_n(from + part * kWarpSize, kWarpSize, result.begin());
         warp.commit({i.slots[0].offset + part * static_cast<unsigned>(sizeof result), i.slots[0].index}, result);
     }
-    copy_written(warp, i.slots[0], written);
+    copy_register_state(warp, i.slots[1], i.slots[0], written);
     return Outcome::next;
 }
 

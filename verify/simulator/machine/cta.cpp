@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "verify/simulator/engines/wgmma.h"
 #include "verify/simulator/machine/address_space.h"
 #include "verify/simulator/machine/cluster.h"
 #include "verify/simulator/machine/poison.h"
@@ -59,8 +60,11 @@ Cta::Cta(Cluster& cluster, const Grid& grid, unsigned rank)
     for (unsigned i = 0; i < count; ++i) {
         warps_.emplace_back(*this, program_, i, registers_.data() + std::size_t{i} * program_.register_bytes,
                             written_.data() + std::size_t{i} * program_.slots);
+        wgmma_queues_.push_back(std::make_unique<WgmmaQueue>());
     }
 }
+
+Cta::~Cta() = default;
 
 void Cta::start(std::uint64_t number) {
     number_ = number;
@@ -69,6 +73,8 @@ void Cta::start(std::uint64_t number) {
     mbarriers_.clear();
     copy_groups_.assign(warps_.size() * kWarpSize, {});
     bulk_groups_.assign(warps_.size() * kWarpSize, {});
+    for (const auto& queue : wgmma_queues_) queue->clear();
+    warpgroups_.assign((warps_.size() + 3) / 4, {});
     findings_.clear();
     std::fill_n(shared_.data(), grid_.shared_bytes, static_cast<std::byte>(kPoison & 0xFF));
     std::fill_n(shared_shadow_.data(), grid_.shared_bytes, std::byte{0});
@@ -140,6 +146,30 @@ MbarrierOutcome Cta::operate_mbarrier(std::uint32_t offset, MbarrierOperation op
     MbarrierOutcome outcome = mbarriers_.operate(offset, operation, operand);
     if (outcome.completed) wake(Wait::mbarrier, offset);
     return outcome;
+}
+
+void Cta::check_warpgroup(Warp& warp, const Decoded& instruction, std::array<std::uint64_t, 2> descriptors) {
+    WarpgroupLog& log = warpgroups_[warp.index() / 4];
+    std::size_t& issued = log.issued[warp.index() % 4];
+    if (issued == log.entries.size()) {
+        log.entries.push_back({&instruction, descriptors});
+    } else if (const auto& entry = log.entries[issued];
+               entry.instruction != &instruction || entry.descriptors != descriptors) {
+        warp.report(Rule::matrix, instruction, kAllLanes, [&] {
+            const SourcePlace place = source_place(program_, warp.index_of(*entry.instruction));
+            return fmt::format(
+                "warp {} issues a wgmma with the descriptors {:#x} and {:#x} while another warp of its warpgroup "
+                "issues "
+                "that of {}:{} with {:#x} and {:#x}; the four warps must execute the same one",
+                warp.index(), descriptors[0], descriptors[1], place.file, place.line, entry.descriptors[0],
+                entry.descriptors[1]);
+        });
+    }
+    ++issued;
+    if (std::ranges::count(log.issued, std::size_t{0}) == 0) {
+        log.entries.pop_front();
+        for (std::size_t& count : log.issued) --count;
+    }
 }
 
 void Cta::wake(Wait wait, std::optional<std::uint32_t> key) {

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 namespace block_attention::simulator {
 
 class Cluster;
+class WgmmaQueue;
 
 /// What the CTAs of one launch share.
 struct Grid {
@@ -60,6 +62,7 @@ struct BarrierReduction {
 class Cta {
   public:
     Cta(Cluster& cluster, const Grid& grid, unsigned rank);
+    ~Cta();
     Cta(const Cta&) = delete;
     Cta& operator=(const Cta&) = delete;
 
@@ -123,6 +126,12 @@ class Cta {
         return bulk_groups_[warp.index() * kWarpSize + lane];
     }
 
+    /// The wgmmas of a warp that are in flight.
+    [[nodiscard]] WgmmaQueue& wgmma_queue(const Warp& warp) { return *wgmma_queues_[warp.index()]; }
+    /// A warp issues a wgmma; reports it if another warp of its warpgroup issued something else as its own wgmma of the
+    /// same number.
+    void check_warpgroup(Warp& warp, const Decoded& instruction, std::array<std::uint64_t, 2> descriptors);
+
     /// Fragments that wait for this look again: those of `key`, or of any.
     void wake(Wait wait, std::optional<std::uint32_t> key = std::nullopt);
     /// Ends the waits that may end without a reason. Returns whether there were any.
@@ -139,6 +148,16 @@ class Cta {
         std::uint32_t expected = 0;  ///< threads; 0: all that have not exited
         std::uint32_t arrived = 0;
         BarrierReduction reduction;
+    };
+
+    /// The wgmmas that warps of a warpgroup have issued and others have yet to.
+    struct WarpgroupLog {
+        struct Entry {
+            const Decoded* instruction = nullptr;
+            std::array<std::uint64_t, 2> descriptors{};
+        };
+        std::deque<Entry> entries;
+        std::array<std::size_t, 4> issued{};  ///< by each warp, of the entries
     };
 
     void complete_if_full(std::uint32_t number);
@@ -164,6 +183,8 @@ class Cta {
     MbarrierTable mbarriers_;
     std::vector<AsyncGroups> copy_groups_;
     std::vector<AsyncGroups> bulk_groups_;
+    std::vector<std::unique_ptr<WgmmaQueue>> wgmma_queues_;
+    std::vector<WarpgroupLog> warpgroups_;
     FindingLog findings_;
     std::uint64_t executed_lanes_ = 0;
 };

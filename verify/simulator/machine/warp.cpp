@@ -7,6 +7,7 @@
 #include "verify/simulator/machine/address_space.h"
 #include "verify/simulator/machine/cluster.h"
 #include "verify/simulator/machine/poison.h"
+#include "verify/simulator/machine/registers_in_flight.h"
 
 namespace block_attention::simulator {
 
@@ -38,7 +39,12 @@ std::string to_string_lanes(LaneMask lanes) {
 }
 
 Warp::Warp(Cta& cta, const Program& program, unsigned index, std::byte* registers, LaneMask* written)
-    : cta_(cta), program_(program), registers_(registers), written_(written), index_(index) {
+    : cta_(cta),
+      program_(program),
+      in_flight_(std::make_unique<RegistersInFlight>(*this)),
+      registers_(registers),
+      written_(written),
+      index_(index) {
     for (const auto& constant : program.constants) {
         const std::uint64_t value =
             constant.value + (constant.shared_address ? std::uint64_t{cta.rank()} << kSharedRankShift : 0);
@@ -52,7 +58,11 @@ Warp::Warp(Cta& cta, const Program& program, unsigned index, std::byte* register
     }
 }
 
+Warp::~Warp() = default;
+Warp::Warp(Warp&&) noexcept = default;
+
 void Warp::start(unsigned threads) {
+    in_flight_->clear();
     const std::size_t registers = program_.function->registers.size();
     std::fill_n(written_, registers, LaneMask{0});
     std::fill(written_ + registers, written_ + program_.slots, kAllLanes);
@@ -270,8 +280,9 @@ void Warp::report_unwritten(const Decoded& instruction, std::span<const Slot> sl
         if (missing == 0) continue;
         const ptx::Register& reg = program_.function->registers[slot.index];
         report(Rule::uninitialized_read, instruction, missing, [&] {
-            return fmt::format("register {} is read by {} of warp {} before anything was written to it", reg.name,
-                               to_string_lanes(missing), index_);
+            const std::string why = in_flight_->explain(slot);
+            return fmt::format("register {} is read by {} of warp {} before anything was written to it{}{}", reg.name,
+                               to_string_lanes(missing), index_, why.empty() ? "" : ": ", why);
         });
         for (unsigned lane = 0; lane < kWarpSize; ++lane) {
             if ((missing >> lane & 1) == 0) continue;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 namespace block_attention::simulator {
 
 class Cta;
+class RegistersInFlight;
 
 /// What the lanes of a fragment are waiting for before they go on.
 enum class Wait : std::uint8_t {
@@ -47,6 +49,9 @@ class Warp {
   public:
     /// `registers` and `written` are this warp's share of its CTA's memory: Program::register_bytes, Program::slots.
     Warp(Cta& cta, const Program& program, unsigned index, std::byte* registers, LaneMask* written);
+
+    ~Warp();
+    Warp(Warp&&) noexcept;
 
     /// Puts the first `threads` lanes at the start of the kernel.
     void start(unsigned threads);
@@ -92,6 +97,9 @@ class Warp {
         }
     }
     void report_unwritten(const Decoded& instruction, std::span<const Slot> slots);
+
+    /// Registers that asynchronous operations will write.
+    [[nodiscard]] RegistersInFlight& in_flight() { return *in_flight_; }
 
     /// Stores the active lanes of a result and marks them written.
     template <typename Cell>
@@ -159,6 +167,7 @@ class Warp {
 
     Cta& cta_;
     const Program& program_;
+    std::unique_ptr<RegistersInFlight> in_flight_;
     std::byte* registers_;
     LaneMask* written_;
     unsigned index_;
