@@ -13,6 +13,7 @@
 #include "verify/io/tensor_file.h"
 #include "verify/listing.h"
 #include "verify/options.h"
+#include "verify/ptx_command/command.h"
 #include "verify/report/json.h"
 #include "verify/report/junit.h"
 #include "verify/report/progress.h"
@@ -222,15 +223,18 @@ int run(const Options& options, const Environment& environment) {
 int run_command_line(int argc, const char* const* argv, const Environment& environment) {
     const auto parsed = parse_options(argc, argv, environment.out, environment.err);
     if (const auto* code = std::get_if<ExitCode>(&parsed)) return code->value;
+    const auto* ptx = std::get_if<PtxOptions>(&parsed);
     try {
+        if (ptx != nullptr) return run_ptx_command(*ptx, environment.out, environment.out_is_coloured);
         return run(std::get<Options>(parsed), environment);
     } catch (const UsageError& error) {
         environment.err << "verify: " << error.what() << "\n";
     } catch (const DeviceError& error) {
         environment.err << "verify: " << error.what() << "\n";
     } catch (const std::bad_alloc&) {
-        environment.err
-            << "verify: this machine has too little memory for the case; choose fewer sequences, heads or tokens\n";
+        environment.err << "verify: this machine has too little memory for the "
+                        << (ptx != nullptr ? "launch; choose smaller buffers\n"
+                                           : "case; choose fewer sequences, heads or tokens\n");
     }
     return kBadUsage;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "verify/report/finding_json.h"
 #include "verify/report/table.h"
 
 namespace block_attention {
@@ -15,8 +16,6 @@ Json number(double value) {
     if (std::isnan(value)) return "nan";
     return value > 0 ? "inf" : "-inf";
 }
-
-Json to_json(const Dim3& dim) { return {dim.x, dim.y, dim.z}; }
 
 Json to_json(const DeviceDescription& device) {
     return {{"name", device.name},
@@ -52,20 +51,6 @@ Json to_json(const StorageFault& fault) {
             {"operand", name_of(fault.operand)},
             {"message", fault.message},
             {"occurrences", fault.occurrences}};
-}
-
-Json to_json(const Finding& finding) {
-    return {{"severity", finding.severity == Severity::error ? "error" : "warning"},
-            {"rule", finding.rule},
-            {"message", finding.message},
-            {"kernel", finding.kernel},
-            {"file", finding.file},
-            {"line", finding.line},
-            {"instruction", finding.instruction},
-            {"ptx_line", finding.ptx_line},
-            {"cta", to_json(finding.cta)},
-            {"thread", to_json(finding.thread)},
-            {"occurrences", finding.occurrences}};
 }
 
 Json to_json(const BitComparison& bits) {
