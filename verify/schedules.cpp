@@ -45,6 +45,12 @@ ScheduleOutcome run_schedules(const Schedules& schedules, const std::function<Sc
     return outcome;
 }
 
+std::string words(const Schedules& schedules, std::uint64_t data_seed) {
+    if (schedules.count == 1 && schedules.first_seed == data_seed) return "";
+    return fmt::format(", {} from seed {}", counted(static_cast<std::int64_t>(schedules.count), "schedule"),
+                       schedules.first_seed);
+}
+
 std::string to_string(const Schedules& schedules, const std::optional<std::uint64_t>& seed) {
     const auto count = grouped(static_cast<std::int64_t>(schedules.count));
     if (!seed) return fmt::format("schedules: {}, one result", count);

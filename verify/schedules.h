@@ -44,6 +44,10 @@ struct ScheduleOutcome {
 /// from the first seed's.
 ScheduleOutcome run_schedules(const Schedules& schedules, const std::function<ScheduledRun(std::uint64_t)>& run);
 
+/// For the heading of a run whose data come from `data_seed`: ", 200 schedules from seed 1", or nothing if there is one
+/// schedule and it has the data's seed.
+std::string words(const Schedules& schedules, std::uint64_t data_seed);
+
 /// What every report says of the schedules: "schedules: 200, one result" or "schedules: seed 17 of 1 to 200 stands
 /// out".
 std::string to_string(const Schedules& schedules, const std::optional<std::uint64_t>& seed);

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string words(const Dim3& dim) { return fmt::format("{}x{}x{}", dim.x, dim.y, dim.z); }
+std::string extents(const Dim3& dim) { return fmt::format("{}x{}x{}", dim.x, dim.y, dim.z); }
 
 Json to_json(const Dim3& dim) { return {dim.x, dim.y, dim.z}; }
 
@@ -52,14 +52,11 @@ std::string outcome(const LaunchResult& result) {
 }  // namespace
 
 std::string launch_heading(const LaunchDescription& run, const LaunchSpec& spec) {
-    std::string text = fmt::format("verify {}, seed {}", run.version, run.seed);
-    if (run.schedules.count > 1 || run.schedules.first_seed != run.seed) {
-        text += fmt::format(", {} from seed {}", count_of(run.schedules.count, "schedule"), run.schedules.first_seed);
-    }
-    text += fmt::format("\n{}: {} on the simulated {}, ", run.ptx, spec.kernel->name, to_string(spec.target));
+    std::string text = fmt::format("verify {}, seed {}{}\n", run.version, run.seed, words(run.schedules, run.seed));
+    text += fmt::format("{}: {} on the simulated {}, ", run.ptx, spec.kernel->name, to_string(spec.target));
     const bool clusters = spec.cluster != Dim3{};
-    text += fmt::format("a grid of {} CTAs of {} threads{}{}\n\n", words(spec.grid), words(spec.block),
-                        clusters ? fmt::format(" in clusters of {}", words(spec.cluster)) : "",
+    text += fmt::format("a grid of {} CTAs of {} threads{}{}\n\n", extents(spec.grid), extents(spec.block),
+                        clusters ? fmt::format(" in clusters of {}", extents(spec.cluster)) : "",
                         spec.dynamic_shared_bytes == 0 ? ""
                                                        : fmt::format(", {} of dynamic shared memory",
                                                                      count_of(spec.dynamic_shared_bytes, "byte")));

@@ -57,6 +57,15 @@ Json to_json(const BitComparison& bits) {
     return {{"device", bits.device}, {"elements", bits.elements}, {"differing", bits.differing}, {"first", bits.first}};
 }
 
+Json to_json(const ScheduleComparison& comparison) {
+    Json json{{"first_seed", comparison.schedules.first_seed},
+              {"count", comparison.schedules.count},
+              {"runs", comparison.runs}};
+    if (comparison.seed) json["seed_that_stands_out"] = *comparison.seed;
+    if (!comparison.difference.empty()) json["difference"] = comparison.difference;
+    return json;
+}
+
 template <typename T>
 Json list(const std::vector<T>& items) {
     Json array = Json::array();
@@ -87,6 +96,7 @@ Json to_json(const Result& result) {
     json["faults"] = list(result.faults);
     json["findings"] = list(result.findings);
     if (result.bits) json["bits"] = to_json(*result.bits);
+    if (result.schedules) json["schedules"] = to_json(*result.schedules);
     json["seconds"] = {
         {"set_up", result.seconds.set_up}, {"run", result.seconds.run}, {"compare", result.seconds.compare}};
     return json;
@@ -101,8 +111,14 @@ void write_json(std::ostream& stream, const RunDescription& run, std::span<const
         all_passed = all_passed && !failed(result);
         rows.push_back(to_json(result));
     }
-    const Json report{{"format", 1},          {"version", run.version},       {"seed", run.seed},
-                      {"passed", all_passed}, {"devices", list(run.devices)}, {"results", std::move(rows)}};
+    const Json report{{"format", 1},
+                      {"version", run.version},
+                      {"seed", run.seed},
+                      {"schedule_seed", run.schedules.first_seed},
+                      {"schedules", run.schedules.count},
+                      {"passed", all_passed},
+                      {"devices", list(run.devices)},
+                      {"results", std::move(rows)}};
     // Messages may quote bytes of a file that are no UTF-8.
     stream << report.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
 }
