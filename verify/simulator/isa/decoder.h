@@ -128,5 +128,6 @@ std::span<const Opcode> atomic_opcodes();
 std::span<const Opcode> control_opcodes();
 std::span<const Opcode> barrier_opcodes();
 std::span<const Opcode> warp_opcodes();
+std::span<const Opcode> matrix_opcodes();
 
 }  // namespace block_attention::simulator
