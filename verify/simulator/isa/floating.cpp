@@ -31,10 +31,22 @@ struct Subtract {
     }
 };
 
+/// A power of two large enough that a float's result times it, if the result is near the least normal number, is normal
+/// and rounds as if exponents had no limit.
+constexpr float kScale = 0x1p24F;
+
+// For results near the least normal number `scaled` is the operation's result times kScale, rounded once. A sum and a
+// difference need none: where they are that small they are exact.
+
 struct Multiply {
     template <typename T>
     static T apply(T a, T b) {
         return a * b;
+    }
+    static float scaled(float a, float b) {
+        // Which factor is scaled: it must not overflow.
+        const bool small = std::fabs(a) < 1;
+        return (a * (small ? kScale : 1.0F)) * (b * (small ? 1.0F : kScale));
     }
 };
 
@@ -43,13 +55,22 @@ struct MultiplyAdd {
     static T apply(T a, T b, T c) {
         return std::fma(a, b, c);
     }
+    static float scaled(float a, float b, float c) {
+        const bool small = std::fabs(a) < 1;
+        return std::fma(a * (small ? kScale : 1.0F), b * (small ? 1.0F : kScale), c * kScale);
+    }
 };
 
 struct Divide {
+    /// ptxas makes a division of other instructions, and the NaN that comes of them is the dividend's (measured on
+    /// H200).
+    static constexpr bool kPrefersFirstNan = true;
+
     template <typename T>
     static T apply(T a, T b) {
         return a / b;
     }
+    static float scaled(float a, float b) { return a * kScale / b; }
 };
 
 struct Reciprocal {
@@ -57,6 +78,7 @@ struct Reciprocal {
     static T apply(T a) {
         return T{1} / a;
     }
+    static float scaled(float a) { return kScale / a; }
 };
 
 struct SquareRoot {
@@ -83,21 +105,47 @@ T clamp(T value, After after) {
     return value;
 }
 
+/// A result becomes zero if it is subnormal, or would be but for the limit of the exponent: a product just below the
+/// least normal number, which the subnormal numbers' coarser grid rounds up to it, is flushed (measured on H200).
+template <typename Operation, typename... T>
+float flush_result(float result, T... operands) {
+    constexpr float kLeastNormal = 0x1p-126F;
+    bool vanishes = std::fabs(result) < kLeastNormal;
+    if constexpr (requires { Operation::scaled(operands...); }) {
+        vanishes = vanishes || (std::fabs(result) == kLeastNormal &&
+                                std::fabs(Operation::scaled(operands...)) < kLeastNormal * kScale);
+    }
+    return vanishes ? std::copysign(0.0F, result) : result;
+}
+
 /// An operation on float, with the modifiers .ftz and .sat.
 template <typename Operation, bool ftz, After after>
 struct Single {
     template <typename... T>
     static float apply(T... operands) {
-        float result = canonical(Operation::apply((ftz ? flush(operands) : operands)...));
-        if constexpr (ftz) result = flush(result);
-        return clamp(result, after);
+        if constexpr (ftz) {
+            const float result = canonical(Operation::apply(flush(operands)...));
+            return clamp(flush_result<Operation>(result, flush(operands)...), after);
+        } else {
+            return clamp(canonical(Operation::apply(operands...)), after);
+        }
     }
 };
 
 /// Which operand's NaN becomes the result's, by preference (measured on H200).
-inline double propagated_nan(double a) { return a; }
-inline double propagated_nan(double a, double b) { return is_nan(b) ? b : a; }
-inline double propagated_nan(double a, double b, double c) { return is_nan(b) ? b : is_nan(c) ? c : a; }
+template <typename Operation>
+double propagated_nan(double a) {
+    return a;
+}
+template <typename Operation>
+double propagated_nan(double a, double b) {
+    if constexpr (requires { Operation::kPrefersFirstNan; }) return is_nan(a) ? a : b;
+    return is_nan(b) ? b : a;
+}
+template <typename Operation>
+double propagated_nan(double a, double b, double c) {
+    return is_nan(b) ? b : is_nan(c) ? c : a;
+}
 
 template <typename Operation>
 struct Double {
@@ -105,7 +153,7 @@ struct Double {
     static double apply(T... operands) {
         const double result = Operation::apply(operands...);
         if (!is_nan(result)) return result;
-        const double nan = propagated_nan(operands...);
+        const double nan = propagated_nan<Operation>(operands...);
         return is_nan(nan) ? quiet(nan) : std::bit_cast<double>(kNan64);
     }
 };
@@ -144,6 +192,19 @@ inline Half flush(Half value) {
 }
 inline BFloat16 flush(BFloat16 value) { return value; }
 
+/// Rounds an exact result, given in float, to 16 bits. What would be subnormal but for the rounding of the subnormal
+/// numbers' coarser grid is flushed (measured on H200). The limit is where rounding to 11 bits gives 2^-14.
+template <typename T, bool ftz>
+T round_result(float exact) {
+    constexpr float kRoundsToNormal = 0x1.FFEp-15F;
+    return round_to<T>(ftz && std::fabs(exact) < kRoundsToNormal ? std::copysign(0.0F, exact) : exact);
+}
+
+template <typename T>
+T clamp_sixteen(T value, After after) {
+    return after == After::nothing ? value : round_to<T>(clamp(to_float(value), after));
+}
+
 /// An operation on 16-bit values that is computed in float and rounded. For a sum, a difference or a product rounding
 /// twice is harmless, since float has more than twice the precision (24 >= 2 * 11 + 2).
 template <typename Operation, bool ftz, After after>
@@ -151,9 +212,7 @@ struct Sixteen {
     template <typename T, typename... Rest>
     static T apply(T first, Rest... rest) {
         const auto prepared = [](T value) { return to_float(ftz ? flush(value) : value); };
-        T result = round_to<T>(Operation::apply(prepared(first), prepared(rest)...));
-        if constexpr (ftz) result = flush(result);
-        return after == After::nothing ? result : round_to<T>(clamp(to_float(result), after));
+        return clamp_sixteen(round_result<T, ftz>(Operation::apply(prepared(first), prepared(rest)...)), after);
     }
 };
 
@@ -161,8 +220,9 @@ template <bool ftz, After after>
 struct Sixteen<MultiplyAdd, ftz, after> {
     template <typename T>
     static T apply(T a, T b, T c) {
-        T result = ftz ? flush(fused_multiply_add(flush(a), flush(b), flush(c))) : fused_multiply_add(a, b, c);
-        return after == After::nothing ? result : round_to<T>(clamp(to_float(result), after));
+        const auto prepared = [](T value) { return ftz ? flush(value) : value; };
+        const float sum = fused_multiply_add_to_odd(prepared(a), prepared(b), prepared(c));
+        return clamp_sixteen(round_result<T, ftz>(sum), after);
     }
 };
 

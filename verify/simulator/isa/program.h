@@ -59,6 +59,7 @@ struct Decoded {
     std::uint8_t flags = 0;
     ptx::Space space = ptx::Space::global;
     bool generic = false;  ///< a memory access by generic address
+    bool cluster = false;  ///< an access to .shared::cluster: another CTA's shared memory is in reach
 };
 
 /// A special register that a kernel reads as a constant of its warp.
@@ -73,6 +74,7 @@ struct ConstantUse {
     Slot slot;
     unsigned bits = 32;  ///< 1 for a predicate
     std::uint64_t value = 0;
+    bool shared_address = false;  ///< the CTA's rank in its cluster is added, in bits 24 and up
 };
 
 /// A variable's place in shared, local or parameter memory, for messages and address arithmetic.
