@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "verify/simulator/layout/tensor_map.h"
 #include "verify/simulator/ptx/parse.h"
 #include "verify/simulator/simulator.h"
 
@@ -43,10 +46,42 @@ simulator::Options simulator_options(const SimulatorDeviceOptions& options) {
     return result;
 }
 
+simulator::TensorMapType tensor_map_type(DType dtype) {
+    switch (dtype) {
+        case DType::fp16:
+            return simulator::TensorMapType::float16;
+        case DType::bf16:
+            return simulator::TensorMapType::bfloat16;
+        case DType::fp32:
+            return simulator::TensorMapType::float32;
+    }
+    return simulator::TensorMapType::float32;
+}
+
+simulator::SwizzleMode swizzle_mode(Swizzle swizzle) {
+    switch (swizzle) {
+        case Swizzle::none:
+            return simulator::SwizzleMode::none;
+        case Swizzle::b32:
+            return simulator::SwizzleMode::b32;
+        case Swizzle::b64:
+            return simulator::SwizzleMode::b64;
+        case Swizzle::b128:
+            return simulator::SwizzleMode::b128;
+    }
+    return simulator::SwizzleMode::none;
+}
+
+/// Modules that were read, for every device with the same options but for the seed.
+using ReadModules = std::unordered_map<const KernelModule*, std::shared_ptr<const simulator::ptx::Module>>;
+
 class SimulatorDevice final : public Device {
   public:
-    explicit SimulatorDevice(const SimulatorDeviceOptions& options)
-        : simulator_(simulator_options(options)), source_root_(options.source_root) {
+    SimulatorDevice(const SimulatorDeviceOptions& options, std::shared_ptr<ReadModules> read)
+        : options_(options),
+          simulator_(simulator_options(options)),
+          source_root_(options.source_root),
+          read_(std::move(read)) {
         if (!source_root_.empty() && !source_root_.ends_with('/')) source_root_ += '/';
         properties_.name = "simulator " + simulator_.target();
         properties_.architecture = simulator_.options().architecture;
@@ -72,9 +107,7 @@ class SimulatorDevice final : public Device {
         translate([&] { simulator_.poison(pointer, bytes, pattern); });
     }
 
-    std::array<std::byte, 128> encode(const TensorMapArgument& /*map*/, DevicePointer /*base*/) override {
-        throw DeviceError("simulator: tensor maps are not simulated yet");
-    }
+    std::array<std::byte, 128> encode(const TensorMapArgument& map, DevicePointer base) override;
 
     void launch(const DeviceLaunch& launch) override;
     void synchronize() override {
@@ -82,21 +115,57 @@ class SimulatorDevice final : public Device {
     }
     std::vector<Finding> take_findings() override;
 
+    [[nodiscard]] std::unique_ptr<Device> with_schedule(std::uint64_t seed) const override {
+        SimulatorDeviceOptions options = options_;
+        options.seed = seed;
+        return std::make_unique<SimulatorDevice>(options, read_);
+    }
+
   private:
     simulator::ModuleHandle load(const KernelModule& module);
 
+    SimulatorDeviceOptions options_;
     simulator::Simulator simulator_;
     std::string source_root_;
     DeviceProperties properties_;
+    std::shared_ptr<ReadModules> read_;
     std::unordered_map<const KernelModule*, simulator::ModuleHandle> modules_;
     std::string death_;  ///< of a launch since the last synchronize()
 };
 
 simulator::ModuleHandle SimulatorDevice::load(const KernelModule& module) {
     if (const auto found = modules_.find(&module); found != modules_.end()) return found->second;
-    const auto handle = simulator_.load(std::string(module.ptx), fmt::format("{}.ptx", module.name));
+    std::shared_ptr<const simulator::ptx::Module>& read = (*read_)[&module];
+    if (!read) {
+        read = std::make_shared<const simulator::ptx::Module>(
+            simulator::ptx::parse(std::string(module.ptx), fmt::format("{}.ptx", module.name)));
+    }
+    const auto handle = simulator_.load(read);
     modules_.emplace(&module, handle);
     return handle;
+}
+
+std::array<std::byte, 128> SimulatorDevice::encode(const TensorMapArgument& map, DevicePointer base) {
+    const std::size_t rank = map.dims.size();
+    if (rank < 1 || rank > simulator::kMaxTensorRank || map.byte_strides.size() != rank - 1 || map.box.size() != rank) {
+        throw DeviceError(
+            fmt::format("simulator: the tensor map of {} has {} dims, {} byte strides and {} box entries; 1 "
+                        "to 5 dims are allowed, with one byte stride fewer and as many box entries",
+                        name_of(map.operand), rank, map.byte_strides.size(), map.box.size()));
+    }
+    simulator::TensorMap encoded;
+    encoded.type = tensor_map_type(map.dtype);
+    encoded.rank = static_cast<std::uint32_t>(rank);
+    encoded.address = base;
+    std::ranges::copy(map.dims, encoded.dims.begin());
+    std::ranges::copy(map.byte_strides, encoded.byte_strides.begin());
+    std::ranges::copy(map.box, encoded.box.begin());
+    encoded.swizzle = swizzle_mode(map.swizzle);
+    const std::string fault = simulator::validate(encoded, properties_.architecture);
+    if (!fault.empty()) {
+        throw DeviceError(fmt::format("simulator: encoding the tensor map of {}: {}", name_of(map.operand), fault));
+    }
+    return simulator::encode_tensor_map(encoded);
 }
 
 void SimulatorDevice::launch(const DeviceLaunch& launch) {
@@ -126,7 +195,7 @@ std::vector<Finding> SimulatorDevice::take_findings() {
 }  // namespace
 
 std::unique_ptr<Device> open_simulator_device(const SimulatorDeviceOptions& options) {
-    return std::make_unique<SimulatorDevice>(options);
+    return std::make_unique<SimulatorDevice>(options, std::make_shared<ReadModules>());
 }
 
 }  // namespace block_attention

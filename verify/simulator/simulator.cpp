@@ -21,6 +21,7 @@ namespace {
 constexpr std::uint64_t kMaxThreads = 1024;
 constexpr Dim3 kMaxBlock{1024, 1024, 64};
 constexpr Dim3 kMaxGrid{0x7FFFFFFF, 65535, 65535};
+constexpr std::uint64_t kMaxClusterCtas = 16;  ///< beyond 8 the driver wants a non-portable size allowed
 
 std::string to_string(Dim3 d) { return fmt::format("{}x{}x{}", d.x, d.y, d.z); }
 
@@ -53,6 +54,11 @@ void check_target(const ptx::Module& module, const Options& options, const std::
                     module.path, module.target, device, module.target));
 }
 
+/// The launch's own cluster, or the one that the kernel is compiled for.
+Dim3 cluster_of(const LaunchRequest& request, const ptx::Function& kernel) {
+    return kernel.required_cluster ? to_dim3(*kernel.required_cluster) : request.cluster;
+}
+
 void check_shape(const LaunchRequest& request, const ptx::Function& kernel) {
     const auto fail = [&](std::string_view what) {
         throw SimulatorError(fmt::format("cannot launch kernel '{}': {}", request.kernel, what));
@@ -64,9 +70,17 @@ void check_shape(const LaunchRequest& request, const ptx::Function& kernel) {
         fail(fmt::format("a block of {} threads; the limits are {} and {} in all", to_string(request.block),
                          to_string(kMaxBlock), kMaxThreads));
     }
-    if (request.cluster != Dim3{} || (kernel.required_cluster && to_dim3(*kernel.required_cluster) != Dim3{})) {
-        fail(fmt::format("clusters are not simulated yet, and it asks for one of {} CTAs",
-                         to_string(kernel.required_cluster ? to_dim3(*kernel.required_cluster) : request.cluster)));
+    const Dim3 cluster = cluster_of(request, kernel);
+    if (kernel.required_cluster && request.cluster != Dim3{} && request.cluster != cluster) {
+        fail(fmt::format("a cluster of {} CTAs, but the kernel requires {} (.reqnctapercluster)",
+                         to_string(request.cluster), to_string(cluster)));
+    }
+    if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0 || cluster.count() > kMaxClusterCtas) {
+        fail(fmt::format("a cluster of {} CTAs; they are 1 to {} in all", to_string(cluster), kMaxClusterCtas));
+    }
+    if (request.grid.x % cluster.x != 0 || request.grid.y % cluster.y != 0 || request.grid.z % cluster.z != 0) {
+        fail(fmt::format("a grid of {} CTAs is not divisible into clusters of {}", to_string(request.grid),
+                         to_string(cluster)));
     }
     if (kernel.required_threads && to_dim3(*kernel.required_threads) != request.block) {
         fail(fmt::format("a block of {} threads, but the kernel requires {} (.reqntid)", to_string(request.block),
@@ -166,8 +180,11 @@ void Simulator::poison(std::uint64_t address, std::uint64_t bytes, std::byte pat
 }
 
 ModuleHandle Simulator::load(std::string ptx, std::string path) {
-    auto loaded = std::make_shared<LoadedModule>();
-    loaded->ptx = ptx::parse(std::move(ptx), std::move(path));
+    return load(std::make_shared<const ptx::Module>(ptx::parse(std::move(ptx), std::move(path))));
+}
+
+ModuleHandle Simulator::load(std::shared_ptr<const ptx::Module> module) {
+    auto loaded = std::make_shared<LoadedModule>(std::move(module));
     check_target(loaded->ptx, state_->options, target());
     for (const auto& variable : loaded->ptx.variables) {
         std::uint64_t& address = loaded->addresses.emplace_back(0);
@@ -206,6 +223,8 @@ bool Simulator::launch(const LaunchRequest& request) {
     grid.memory = &state_->memory;
     grid.grid = request.grid;
     grid.block = request.block;
+    grid.cluster = cluster_of(request, *program.function);
+    grid.explicit_cluster = request.cluster != Dim3{} || program.function->required_cluster.has_value();
     grid.parameters = pack_parameters(request, program);
     const std::uint64_t static_end = kSharedBase + program.static_shared_bytes;
     const std::uint64_t dynamic_base = (static_end + program.dynamic_shared_alignment - 1) /

@@ -47,8 +47,11 @@ class TestKernel {
         addresses_.push_back(simulator_.allocate(bytes, fmt::format("buffer {}", addresses_.size())));
         return *this;
     }
-    bool run(Dim3 grid, Dim3 block, std::uint32_t dynamic_shared_bytes = 0) {
-        LaunchRequest request{module_, "k", grid, block, {}, dynamic_shared_bytes, {}};
+    /// Overwrites the start of a buffer.
+    void write(std::size_t buffer, std::span<const std::byte> bytes) { simulator_.write(addresses_.at(buffer), bytes); }
+    [[nodiscard]] std::uint64_t address(std::size_t buffer) const { return addresses_.at(buffer); }
+    bool run(Dim3 grid, Dim3 block, std::uint32_t dynamic_shared_bytes = 0, Dim3 cluster = {}) {
+        LaunchRequest request{module_, "k", grid, block, cluster, dynamic_shared_bytes, {}};
         for (const std::uint64_t& address : addresses_)
             request.parameters.push_back(std::as_bytes(std::span(&address, 1)));
         return simulator_.launch(request);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "verify/simulator/isa/cluster.h"
 #include "verify/simulator/isa/decoder.h"
 #include "verify/simulator/isa/lanes.h"
 #include "verify/simulator/machine/cta.h"
@@ -154,9 +155,17 @@ void decode_bar(Decoder& d) {
     }
 }
 
+void decode_barrier_family(Decoder& d) {
+    if (d.take("cluster")) {
+        decode_cluster_barrier(d);
+    } else {
+        decode_barrier(d, d.take("aligned"));
+    }
+}
+
 constexpr std::array kOpcodes{
     Opcode{"bar", decode_bar},
-    Opcode{"barrier", [](Decoder& d) { decode_barrier(d, d.take("aligned")); }},
+    Opcode{"barrier", decode_barrier_family},
 };
 
 }  // namespace

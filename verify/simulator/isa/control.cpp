@@ -61,8 +61,40 @@ Outcome execute_fence(Warp&, const Decoded&) {
     return Outcome::next;
 }
 
+/// fence.proxy, without .proxy: the proxies meet in one memory here, so that a missing fence has no effect on data.
+void decode_proxy_fence(Decoder& d) {
+    if (d.take("tensormap::generic")) {
+        const bool acquire = d.take("acquire");
+        if (!acquire && !d.take("release")) d.refuse("its semantics are .acquire or .release");
+        if (!d.take_one<int>({{"cta", 0}, {"cluster", 1}, {"gpu", 2}, {"sys", 3}})) d.refuse("its scope is missing");
+        d.finish_modifiers();
+        d.expect_operands(acquire ? 2 : 0);
+        if (acquire) {
+            d.address(0, std::nullopt, 1);
+            if (d.immediate(1) != 128) d.refuse_operand(d.operand(1), "the size of a tensor map is 128");
+        }
+    } else {
+        if (!d.take("async") && !d.take("alias")) {
+            d.refuse("the proxy is .async, .alias or .tensormap::generic");
+        }
+        d.take_one<int>({{"global", 0}, {"shared::cta", 1}, {"shared::cluster", 2}});
+        d.finish_modifiers();
+        d.expect_operands(0);
+    }
+    d.result.execute = &execute_fence;
+}
+
 void decode_fence(Decoder& d) {
-    d.ignore({"sc", "acq_rel", "acquire", "release"});
+    if (d.take("proxy")) return decode_proxy_fence(d);
+    if (d.take("mbarrier_init")) {
+        if (!d.take("release") || !d.take("cluster")) d.refuse("its form is fence.mbarrier_init.release.cluster");
+    } else if (d.take("acquire")) {
+        if (d.take("sync_restrict::shared::cluster") && !d.take("cluster")) d.refuse("its scope is .cluster");
+    } else if (d.take("release")) {
+        if (d.take("sync_restrict::shared::cta") && !d.take("cluster")) d.refuse("its scope is .cluster");
+    } else {
+        d.take_one<int>({{"sc", 0}, {"acq_rel", 1}});
+    }
     ignore_scope(d);
     d.finish_modifiers();
     d.expect_operands(0);

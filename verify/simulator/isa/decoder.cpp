@@ -242,7 +242,16 @@ std::int64_t Decoder::immediate(std::size_t i) const {
     return operand(i).integer;
 }
 
+Slot Decoder::variable_address(const ProgramBuilder::Place& place, std::int64_t bytes, unsigned bits) {
+    const std::uint64_t address = place.address + static_cast<std::uint64_t>(bytes);
+    return place.space == ptx::Space::shared ? builder_.shared_address(address, bits)
+                                             : builder_.constant(address, bits);
+}
+
 std::optional<ptx::Space> Decoder::take_space() {
+    if (std::ranges::find(instruction_.modifiers, "shared::cluster") != instruction_.modifiers.end()) {
+        result.cluster = true;
+    }
     return take_one<ptx::Space>({{"global", ptx::Space::global},
                                  {"shared", ptx::Space::shared},
                                  {"shared::cta", ptx::Space::shared},
@@ -254,9 +263,8 @@ std::optional<ptx::Space> Decoder::take_space() {
                                  {"param::func", ptx::Space::param}});
 }
 
-void Decoder::address(std::size_t i, std::optional<ptx::Space> space, std::size_t at) {
-    const ptx::Operand& brackets = operand(i);
-    if (brackets.kind != Kind::address) {
+void Decoder::address(const ptx::Operand& brackets, std::optional<ptx::Space> space, std::size_t at) {
+    if (brackets.kind != Kind::address && brackets.kind != Kind::tensor_address) {
         refuse_operand(brackets, fmt::format("{} where an address in brackets is needed", words(brackets.kind)));
     }
     const ptx::Operand& base = brackets.elements.at(0);
@@ -288,7 +296,7 @@ void Decoder::address(std::size_t i, std::optional<ptx::Space> space, std::size_
         refuse_operand(brackets, fmt::format("variable '{}' is not in the state space of the access", place.name));
     }
     if (!identity) result.space = place.space;
-    result.slots[at] = builder_.constant(place.address + static_cast<std::uint64_t>(base.integer), 64);
+    result.slots[at] = variable_address(place, base.integer, 64);
 }
 
 }  // namespace block_attention::simulator

@@ -80,7 +80,11 @@ class Decoder {
 
     /// Fills in the memory operand `i` for the space that the modifiers name (nothing: generic addressing): slot `at`
     /// of the result, its immediate, space and wide-address flag.
-    void address(std::size_t i, std::optional<ptx::Space> space, std::size_t at);
+    void address(std::size_t i, std::optional<ptx::Space> space, std::size_t at) { address(operand(i), space, at); }
+    /// The same for an operand in brackets, the coordinates of a tensor aside.
+    void address(const ptx::Operand& brackets, std::optional<ptx::Space> space, std::size_t at);
+    /// The slot of a variable's address, `bytes` behind its start: of a shared one, with the CTA's rank in it.
+    Slot variable_address(const ProgramBuilder::Place& place, std::int64_t bytes, unsigned bits);
     /// Takes the modifier that names a state space.
     std::optional<ptx::Space> take_space();
 
@@ -127,6 +131,11 @@ std::span<const Opcode> memory_opcodes();
 std::span<const Opcode> atomic_opcodes();
 std::span<const Opcode> control_opcodes();
 std::span<const Opcode> barrier_opcodes();
+std::span<const Opcode> cluster_opcodes();
+std::span<const Opcode> mbarrier_opcodes();
+std::span<const Opcode> async_copy_opcodes();
 std::span<const Opcode> warp_opcodes();
+std::span<const Opcode> wgmma_opcodes();
+std::span<const Opcode> matrix_opcodes();
 
 }  // namespace block_attention::simulator

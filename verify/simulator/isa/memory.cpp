@@ -244,7 +244,7 @@ Outcome execute_nothing(Warp&, const Decoded&) { return Outcome::next; }
 void decode_prefetch(Decoder& d) {
     d.take_space();
     ignore_cache_hints(d);
-    d.ignore({"L1", "L2"});
+    d.ignore({"L1", "L2", "tensormap"});
     d.finish_modifiers();
     d.expect_operands(1, 2);
     d.result.execute = &execute_nothing;

@@ -1,6 +1,9 @@
 /// Moves (PTX ISA 9.7.9: mov, cvta, isspacep).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -8,7 +11,8 @@
 #include "verify/simulator/isa/decoder.h"
 #include "verify/simulator/isa/lanes.h"
 #include "verify/simulator/machine/address_space.h"
-#include "verify/simulator/machine/cta.h"
+#include "verify/simulator/machine/cluster.h"
+#include "verify/simulator/machine/registers_in_flight.h"
 #include "verify/simulator/machine/special_registers.h"
 
 namespace block_attention::simulator {
@@ -21,6 +25,13 @@ void copy_written(Warp& warp, Slot to, LaneMask written) {
     mask = (mask & ~warp.active()) | (written & warp.active());
 }
 
+/// The same where all of a register is copied, which may also be one that an asynchronous operation will write.
+void copy_register_state(Warp& warp, Slot from, Slot to, LaneMask written) {
+    copy_written(warp, to, written);
+    const LaneMask missing = warp.active() & ~written;
+    if (missing != 0 && !warp.in_flight().empty()) warp.in_flight().moved(from, to, missing);
+}
+
 template <typename Cell, unsigned cells>
 Outcome execute_move(Warp& warp, const Decoded& i) {
     const auto* from = warp.lanes_of<Cell>(i.slots[1]);
@@ -30,7 +41,7 @@ Outcome execute_move(Warp& warp, const Decoded& i) {
         std::copy_n(from + part * kWarpSize, kWarpSize, result.begin());
         warp.commit({i.slots[0].offset + part * static_cast<unsigned>(sizeof result), i.slots[0].index}, result);
     }
-    copy_written(warp, i.slots[0], written);
+    copy_register_state(warp, i.slots[1], i.slots[0], written);
     return Outcome::next;
 }
 
@@ -160,7 +171,7 @@ void decode_move(Decoder& d) {
         if (bits != 32 && bits != 64) d.refuse("an address has 32 or 64 bits");
         const auto place = d.builder().place_of(from);
         if (bits == 32 && place.space == ptx::Space::global) d.refuse("an address in global memory has 64 bits");
-        d.result.slots[1] = d.builder().constant(place.address + static_cast<std::uint64_t>(from.integer), bits);
+        d.result.slots[1] = d.variable_address(place, from.integer, bits);
     } else {
         d.result.slots[1] = d.source(1, type);
     }
@@ -212,7 +223,7 @@ void decode_convert_address(Decoder& d) {
     if (from.kind == ptx::Operand::Kind::variable) {
         const auto place = d.builder().place_of(from);
         if (place.space != *space) d.refuse_operand(from, "the variable is in another state space");
-        d.result.slots[1] = d.builder().constant(place.address + static_cast<std::uint64_t>(from.integer), 64);
+        d.result.slots[1] = d.variable_address(place, from.integer, 64);
     } else {
         d.result.slots[1] = d.source(1, type);
     }
@@ -221,7 +232,8 @@ void decode_convert_address(Decoder& d) {
 }
 
 /// slots[0] = whether the generic address slots[1] lies in the window at `immediate`. Global memory is all that is
-/// neither shared nor local: parameters are there too (measured on H200).
+/// neither shared nor local: parameters are there too (measured on H200). .shared is the CTA's own part of the window
+/// of shared memory, .shared::cluster all of it.
 Outcome execute_is_space(Warp& warp, const Decoded& i) {
     warp.require(i, i.slots[1]);
     const auto* from = warp.lanes_of<std::uint64_t>(i.slots[1]);
@@ -229,7 +241,11 @@ Outcome execute_is_space(Warp& warp, const Decoded& i) {
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
         const std::uint64_t window = from[lane] & ~(kWindowBytes - 1);
         const bool global = window != kSharedWindow && window != kLocalWindow;
-        result |= LaneMask{i.immediate == 0 ? global : window == i.immediate} << lane;
+        bool is = i.immediate == 0 ? global : window == i.immediate;
+        if (window == kSharedWindow && !i.cluster) {
+            is = is && (from[lane] & (kWindowBytes - 1)) >> kSharedRankShift == warp.cta().rank();
+        }
+        result |= LaneMask{is} << lane;
     }
     warp.commit_predicate(i.slots[0], result);
     return Outcome::next;
@@ -246,8 +262,79 @@ void decode_is_space(Decoder& d) {
     d.result.execute = &execute_is_space;
 }
 
+/// mapa: slots[0] = the address slots[1] of shared memory, in the CTA of rank slots[2] of the cluster.
+template <typename Cell>
+Outcome execute_map_address(Warp& warp, const Decoded& i) {
+    warp.require(i, i.slots[1], i.slots[2]);
+    const Cell* from = warp.lanes_of<Cell>(i.slots[1]);
+    const auto* ranks = warp.lanes_of<std::uint32_t>(i.slots[2]);
+    alignas(64) std::array<Cell, kWarpSize> result;
+    constexpr Cell kRankBits = Cell{0xFF} << kSharedRankShift;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+        result[lane] = (from[lane] & ~kRankBits) | static_cast<Cell>(ranks[lane]) << kSharedRankShift;
+    }
+    const unsigned size = warp.cta().cluster().size();
+    for (LaneMask left = warp.active(); left != 0; left &= left - 1) {
+        const auto lane = static_cast<unsigned>(std::countr_zero(left));
+        if (ranks[lane] < size) continue;
+        warp.report(Rule::cluster, i, LaneMask{1} << lane, [&] {
+            return fmt::format("the cluster has {} CTAs, so that rank {} does not exist", size, ranks[lane]);
+        });
+    }
+    warp.commit(i.slots[0], result);
+    return Outcome::next;
+}
+
+/// Address operand `i` of mapa and getctarank: a register, or a shared variable.
+Slot take_shared_address(Decoder& d, std::size_t i, Type type) {
+    const ptx::Operand& from = d.operand(i);
+    if (from.kind != ptx::Operand::Kind::variable) return d.source(i, type);
+    const auto place = d.builder().place_of(from);
+    if (place.space != ptx::Space::shared) d.refuse_operand(from, "the variable is not in shared memory");
+    return d.variable_address(place, from.integer, bits_of(type));
+}
+
+void decode_map_address(Decoder& d) {
+    d.take("shared::cluster");
+    const Type type = d.take_type();
+    if (type != Type::u32 && type != Type::u64) d.refuse("its type is .u32 or .u64");
+    d.finish_modifiers();
+    d.expect_operands(3);
+    d.result.slots[0] = d.destination(0, type);
+    d.result.slots[1] = take_shared_address(d, 1, type);
+    d.result.slots[2] = d.source(2, Type::u32);
+    d.result.execute = type == Type::u32 ? &execute_map_address<std::uint32_t> : &execute_map_address<std::uint64_t>;
+}
+
+/// getctarank: slots[0] = the rank of the CTA whose shared memory the address slots[1] is in.
+template <typename Cell>
+Outcome execute_rank_of_address(Warp& warp, const Decoded& i) {
+    warp.require(i, i.slots[1]);
+    const Cell* from = warp.lanes_of<Cell>(i.slots[1]);
+    alignas(64) std::array<std::uint32_t, kWarpSize> result;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+        result[lane] = static_cast<std::uint32_t>(from[lane]) >> kSharedRankShift;
+    }
+    warp.commit(i.slots[0], result);
+    return Outcome::next;
+}
+
+void decode_rank_of_address(Decoder& d) {
+    d.take("shared::cluster");
+    const Type type = d.take_type();
+    if (type != Type::u32 && type != Type::u64) d.refuse("its type is .u32 or .u64");
+    d.finish_modifiers();
+    d.expect_operands(2);
+    d.result.slots[0] = d.destination(0, Type::u32);
+    d.result.slots[1] = take_shared_address(d, 1, type);
+    d.result.execute =
+        type == Type::u32 ? &execute_rank_of_address<std::uint32_t> : &execute_rank_of_address<std::uint64_t>;
+}
+
 constexpr std::array kOpcodes{
     Opcode{"mov", decode_move},
+    Opcode{"mapa", decode_map_address},
+    Opcode{"getctarank", decode_rank_of_address},
     Opcode{"cvta", decode_convert_address},
     Opcode{"isspacep", decode_is_space},
 };

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "verify/simulator/ptx/module.h"
@@ -58,6 +59,7 @@ struct Decoded {
     std::uint8_t flags = 0;
     ptx::Space space = ptx::Space::global;
     bool generic = false;  ///< a memory access by generic address
+    bool cluster = false;  ///< an access to .shared::cluster: another CTA's shared memory is in reach
 };
 
 /// A special register that a kernel reads as a constant of its warp.
@@ -72,6 +74,7 @@ struct ConstantUse {
     Slot slot;
     unsigned bits = 32;  ///< 1 for a predicate
     std::uint64_t value = 0;
+    bool shared_address = false;  ///< the CTA's rank in its cluster is added, in bits 24 and up
 };
 
 /// A variable's place in shared, local or parameter memory, for messages and address arithmetic.
@@ -83,7 +86,10 @@ struct PlacedVariable {
 
 /// A PTX module with its module-scope variables placed in global memory.
 struct LoadedModule {
-    ptx::Module ptx;
+    explicit LoadedModule(std::shared_ptr<const ptx::Module> module) : owner(std::move(module)), ptx(*owner) {}
+
+    std::shared_ptr<const ptx::Module> owner;  ///< several simulators may share one
+    const ptx::Module& ptx;
     std::vector<std::uint64_t> addresses;  ///< of ptx.variables; 0 for shared ones, which every kernel places itself
 };
 

@@ -179,12 +179,12 @@ void ProgramBuilder::lay_out_local() {
     program_->local_bytes = static_cast<std::uint32_t>(bytes);
 }
 
-Slot ProgramBuilder::constant(std::uint64_t value, unsigned bits) {
+Slot ProgramBuilder::constant(std::uint64_t value, unsigned bits, bool shared_address) {
     const std::uint64_t kept = bits >= 64 ? value : value & ((std::uint64_t{1} << bits) - 1);
-    const auto [found, added] = constants_.try_emplace({kept, bits});
+    const auto [found, added] = constants_.try_emplace({kept, bits, shared_address});
     if (added) {
         found->second = add_slot(bits);
-        program_->constants.push_back({found->second, bits, kept});
+        program_->constants.push_back({found->second, bits, kept, shared_address});
     }
     return found->second;
 }

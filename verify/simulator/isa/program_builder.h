@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "verify/simulator/isa/program.h"
@@ -25,7 +26,9 @@ class ProgramBuilder {
     /// How many source operands name a register, addresses and vectors included.
     [[nodiscard]] std::uint32_t reads_of(std::uint32_t index) const { return reads_[index]; }
     /// A constant of `bits` bits (1 for a predicate, up to 128; a 128-bit one has zeros above its low 64 bits).
-    Slot constant(std::uint64_t value, unsigned bits);
+    Slot constant(std::uint64_t value, unsigned bits) { return constant(value, bits, false); }
+    /// An address that is the same in every CTA but for the rank in bits 24 and up: of a shared variable.
+    Slot shared_address(std::uint64_t value, unsigned bits) { return constant(value, bits, true); }
     Slot special(std::string_view name, unsigned bits);
     /// A register that is written and never read.
     Slot scratch(unsigned bits);
@@ -51,12 +54,13 @@ class ProgramBuilder {
     void lay_out_local();
     void count_reads();
     Slot add_slot(unsigned bits);
+    Slot constant(std::uint64_t value, unsigned bits, bool shared_address);
     [[noreturn]] void fail(ptx::Position position, std::string_view message) const;
 
     std::shared_ptr<Program> program_;
     std::vector<Slot> registers_;
     std::vector<std::uint32_t> reads_;
-    std::map<std::pair<std::uint64_t, unsigned>, Slot> constants_;
+    std::map<std::tuple<std::uint64_t, unsigned, bool>, Slot> constants_;
     std::map<std::pair<std::string_view, unsigned>, Slot> specials_;
     std::map<unsigned, Slot> scratch_;
     std::vector<std::uint64_t> function_addresses_;         ///< of Function::variables

@@ -68,15 +68,17 @@ constexpr std::uint32_t element_address(const MatrixDescriptor& d, Major major, 
     return major == Major::k ? k_major_chunk(d, mn, k / 8) + k % 8 * 2 : mn_major_chunk(d, mn / 8, k) + mn % 8 * 2;
 }
 
-/// Collects an operand: packed[mn * 16 + k] for mn in 0..extent-1, extent a multiple of 8. read(address) returns a
-/// pointer to the 16 bytes of shared memory at a 16-byte aligned address; it is called once for every chunk of the
-/// operand.
+/// Collects `extent` rows or columns of an operand, from `first` on, both multiples of 8:
+/// packed[(mn - first) * 16 + k]. read(address, mn) returns a pointer to the 16 bytes of shared memory at a 16-byte
+/// aligned address, which hold elements of row or column `first` + mn or, MN-major, of that one and the next 7; it is
+/// called once for every chunk of the operand.
 template <typename Read>
-void gather_operand(const MatrixDescriptor& d, Major major, std::uint32_t extent, Read&& read, std::uint16_t* packed) {
+void gather_part(const MatrixDescriptor& d, Major major, std::uint32_t first, std::uint32_t extent, Read&& read,
+                 std::uint16_t* packed) {
     if (major == Major::k) {
         for (std::uint32_t mn = 0; mn < extent; ++mn) {
             for (std::uint32_t k8 = 0; k8 < kMmaK / 8; ++k8) {
-                const std::byte* chunk = read(k_major_chunk(d, mn, k8));
+                const std::byte* chunk = read(k_major_chunk(d, first + mn, k8), mn);
                 std::memcpy(packed + std::size_t{mn} * kMmaK + std::size_t{k8} * 8, chunk, 16);
             }
         }
@@ -84,13 +86,20 @@ void gather_operand(const MatrixDescriptor& d, Major major, std::uint32_t extent
     }
     for (std::uint32_t mn8 = 0; mn8 < extent / 8; ++mn8) {
         for (std::uint32_t k = 0; k < kMmaK; ++k) {
-            const std::byte* chunk = read(mn_major_chunk(d, mn8, k));
+            const std::byte* chunk = read(mn_major_chunk(d, first / 8 + mn8, k), mn8 * 8);
             std::uint16_t* column = packed + std::size_t{mn8} * 8 * kMmaK + k;
             for (std::size_t i = 0; i < 8; ++i) {
                 std::memcpy(column + i * kMmaK, chunk + i * sizeof(std::uint16_t), sizeof(std::uint16_t));
             }
         }
     }
+}
+
+/// Collects all of an operand; read(address) as above.
+template <typename Read>
+void gather_operand(const MatrixDescriptor& d, Major major, std::uint32_t extent, Read&& read, std::uint16_t* packed) {
+    gather_part(
+        d, major, 0, extent, [&](std::uint32_t address, std::uint32_t) { return read(address); }, packed);
 }
 
 }  // namespace block_attention::simulator

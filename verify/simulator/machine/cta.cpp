@@ -6,16 +6,15 @@
 #include <map>
 #include <tuple>
 
+#include "verify/simulator/engines/wgmma.h"
 #include "verify/simulator/machine/address_space.h"
+#include "verify/simulator/machine/cluster.h"
 #include "verify/simulator/machine/poison.h"
 #include "verify/simulator/machine/special_registers.h"
 
 namespace block_attention::simulator {
 
 namespace {
-
-/// A warp runs 1 to 2^k instructions before another one has its turn, k drawn from 0 to this.
-constexpr std::uint32_t kMaxBurstExponent = 8;
 
 /// The distance of two lanes' local memories: an odd number of host cache lines, so that the lanes of a warp, which
 /// mostly access the same local address, don't compete for the same sets of a cache.
@@ -29,9 +28,23 @@ unsigned warps_of(Dim3 block) { return static_cast<unsigned>((block.count() + kW
 
 }  // namespace
 
-Cta::Cta(const Grid& grid)
-    : grid_(grid),
+Dim3 Grid::cluster_id(std::uint64_t cta) const {
+    const Dim3 clusters{grid.x / cluster.x, grid.y / cluster.y, grid.z / cluster.z};
+    return unflatten(cta / cluster.count(), clusters);
+}
+
+Dim3 Grid::cta_id(std::uint64_t cta) const {
+    const Dim3 of_cluster = cluster_id(cta);
+    const Dim3 in_cluster = unflatten(cta % cluster.count(), cluster);
+    return {of_cluster.x * cluster.x + in_cluster.x, of_cluster.y * cluster.y + in_cluster.y,
+            of_cluster.z * cluster.z + in_cluster.z};
+}
+
+Cta::Cta(Cluster& cluster, const Grid& grid, unsigned rank)
+    : cluster_(cluster),
+      grid_(grid),
       program_(*grid.program),
+      rank_(rank),
       local_stride_(local_stride_of(program_.local_bytes)),
       registers_(std::size_t{warps_of(grid.block)} * program_.register_bytes),
       written_(std::size_t{warps_of(grid.block)} * program_.slots),
@@ -39,35 +52,39 @@ Cta::Cta(const Grid& grid)
       shared_shadow_(grid.shared_bytes),
       local_(std::size_t{warps_of(grid.block)} * kWarpSize * local_stride_),
       local_shadow_(std::size_t{warps_of(grid.block)} * kWarpSize * local_stride_),
-      last_allocations_(program_.code.size()) {
+      last_allocations_(program_.code.size()),
+      mbarriers_(shared_.data(), shared_shadow_.data(), kSharedBase) {
     const unsigned count = warps_of(grid.block);
     std::fill_n(registers_.data(), std::size_t{count} * program_.register_bytes, std::byte{0});
     warps_.reserve(count);
     for (unsigned i = 0; i < count; ++i) {
         warps_.emplace_back(*this, program_, i, registers_.data() + std::size_t{i} * program_.register_bytes,
                             written_.data() + std::size_t{i} * program_.slots);
+        wgmma_queues_.push_back(std::make_unique<WgmmaQueue>());
     }
 }
 
+Cta::~Cta() = default;
+
 void Cta::start(std::uint64_t number) {
     number_ = number;
-    random_ = Random(grid_.seed, number);
-    executed_ = 0;
     executed_lanes_ = 0;
-    stopped_ = false;
     barriers_ = {};
+    mbarriers_.clear();
+    copy_groups_.assign(warps_.size() * kWarpSize, {});
+    bulk_groups_.assign(warps_.size() * kWarpSize, {});
+    for (const auto& queue : wgmma_queues_) queue->clear();
+    warpgroups_.assign((warps_.size() + 3) / 4, {});
     findings_.clear();
     std::fill_n(shared_.data(), grid_.shared_bytes, static_cast<std::byte>(kPoison & 0xFF));
     std::fill_n(shared_shadow_.data(), grid_.shared_bytes, std::byte{0});
     const std::size_t local_bytes = warps_.size() * kWarpSize * local_stride_;
     std::fill_n(local_.data(), local_bytes, static_cast<std::byte>(kPoison & 0xFF));
     std::fill_n(local_shadow_.data(), local_bytes, std::byte{0});
-    runnable_.clear();
     const auto threads = static_cast<unsigned>(grid_.block.count());
     for (Warp& warp : warps_) {
         warp.start(threads - warp.index() * kWarpSize);
         fill_special_registers(warp);
-        runnable_.push_back(warp.index());
     }
 }
 
@@ -85,30 +102,11 @@ void Cta::fill_special_registers(Warp& warp) {
     }
 }
 
-bool Cta::run() {
-    while (!runnable_.empty()) {
-        const std::uint32_t choice = random_.below(static_cast<std::uint32_t>(runnable_.size()));
-        Warp& warp = warps_[runnable_[choice]];
-        const std::uint32_t burst = 1 + random_.below(1U << random_.below(kMaxBurstExponent + 1));
-        executed_ += warp.run(burst);
-        if (stopped_) return false;
-        if (!warp.runnable()) {
-            std::erase(runnable_, warp.index());
-        } else if (executed_ > grid_.step_limit) {
-            const Fragment& fragment = *std::ranges::find(warp.fragments(), Wait::none, &Fragment::wait);
-            warp.report(Rule::step_limit, program_.code[fragment.pc], fragment.lanes, [&] {
-                return fmt::format(
-                    "the CTA has executed {} warp instructions without coming to an end; the simulator's step limit "
-                    "stops it here",
-                    executed_);
-            });
-            return false;
-        }
-    }
-    const bool finished = std::ranges::all_of(warps_, &Warp::finished);
-    if (!finished) report_deadlock();
-    return finished;
-}
+bool Cta::finished() const { return std::ranges::all_of(warps_, &Warp::finished); }
+Random& Cta::random() const { return cluster_.random(); }
+void Cta::stop() { cluster_.stop(); }
+bool Cta::stopped() const { return cluster_.stopped(); }
+std::uint64_t Cta::clock() const { return cluster_.now(); }
 
 std::optional<std::string> Cta::arrive(const BarrierArrival& arrival) {
     Barrier& barrier = barriers_[arrival.number];
@@ -139,13 +137,62 @@ void Cta::complete_if_full(std::uint32_t number) {
     barrier = {};
     for (Warp& warp : warps_) {
         warp.release(number, reduction);
-        wake(warp);
+        cluster_.wake(warp);
+    }
+    cluster_.progress();
+}
+
+MbarrierOutcome Cta::operate_mbarrier(std::uint32_t offset, MbarrierOperation operation, std::uint32_t operand) {
+    MbarrierOutcome outcome = mbarriers_.operate(offset, operation, operand);
+    if (outcome.completed) wake(Wait::mbarrier, offset);
+    return outcome;
+}
+
+void Cta::check_warpgroup(Warp& warp, const Decoded& instruction, std::array<std::uint64_t, 2> descriptors) {
+    WarpgroupLog& log = warpgroups_[warp.index() / 4];
+    std::size_t& issued = log.issued[warp.index() % 4];
+    if (issued == log.entries.size()) {
+        log.entries.push_back({&instruction, descriptors});
+    } else if (const auto& entry = log.entries[issued];
+               entry.instruction != &instruction || entry.descriptors != descriptors) {
+        warp.report(Rule::matrix, instruction, kAllLanes, [&] {
+            const SourcePlace place = source_place(program_, warp.index_of(*entry.instruction));
+            return fmt::format(
+                "warp {} issues a wgmma with the descriptors {:#x} and {:#x} while another warp of its warpgroup "
+                "issues "
+                "that of {}:{} with {:#x} and {:#x}; the four warps must execute the same one",
+                warp.index(), descriptors[0], descriptors[1], place.file, place.line, entry.descriptors[0],
+                entry.descriptors[1]);
+        });
+    }
+    ++issued;
+    if (std::ranges::count(log.issued, std::size_t{0}) == 0) {
+        log.entries.pop_front();
+        for (std::size_t& count : log.issued) --count;
     }
 }
 
-void Cta::wake(Warp& warp) {
-    if (warp.runnable() && std::ranges::find(runnable_, warp.index()) == runnable_.end()) {
-        runnable_.push_back(warp.index());
+void Cta::wake(Wait wait, std::optional<std::uint32_t> key) {
+    cluster_.progress();
+    for (Warp& warp : warps_) {
+        if (warp.wake(wait, key)) cluster_.wake(warp);
+    }
+}
+
+bool Cta::time_out_waits() {
+    bool any = false;
+    for (Warp& warp : warps_) {
+        if (!warp.time_out_waits()) continue;
+        any = true;
+        cluster_.wake(warp);
+    }
+    return any;
+}
+
+void Cta::complete_cluster_barrier() {
+    for (Warp& warp : warps_) {
+        warp.complete_cluster_barrier();
+        cluster_.wake(warp);
     }
 }
 
@@ -157,6 +204,7 @@ void Cta::warp_finished() {
 
 void Cta::report_deadlock() {
     const auto waiting = std::ranges::find(warps_, false, &Warp::finished);
+    if (waiting == warps_.end()) return;
     const Fragment& fragment = waiting->fragments().front();
     waiting->report(Rule::deadlock, program_.code[fragment.pc], fragment.lanes,
                     [&] { return "no thread of the CTA can go on: " + describe_waiters(); });
@@ -177,29 +225,39 @@ std::string Cta::describe_waiters() const {
         if (!text.empty()) text += "; ";
         text += fmt::format("{} {}, {}, at {}:{} ({})", warps.size() == 1 ? "warp" : "warps", fmt::join(warps, ", "),
                             to_string_lanes(lanes), place.file, place.line, instruction_text(program_, pc));
-        switch (wait) {
-            case Wait::none:
-                break;
-            case Wait::lanes:
-                text += fmt::format(" for the lanes of member mask {:#010x} to reach it", key);
-                break;
-            case Wait::warp_barrier:
-                text += fmt::format(" for the lanes of member mask {:#010x}", key);
-                break;
-            case Wait::convergence:
-                text += " for the rest of the warp, which is elsewhere, to reach it";
-                break;
-            case Wait::barrier:
-                text += barriers_[key].expected == 0
-                            ? fmt::format(" for all threads to reach barrier {}", key)
-                            : fmt::format(" for {} threads to reach barrier {}, of which {} have",
-                                          barriers_[key].expected, key, barriers_[key].arrived);
-                break;
-        }
+        text += describe_wait({pc, lanes, wait, key, false});
     }
     const auto exited = std::ranges::count(warps_, true, &Warp::finished);
     if (exited > 0) text += fmt::format("; {} of {} warps have exited", exited, warps_.size());
     return text;
+}
+
+std::string Cta::describe_wait(const Fragment& fragment) const {
+    switch (fragment.wait) {
+        case Wait::none:
+            break;
+        case Wait::lanes:
+            return fmt::format(" for the lanes of member mask {:#010x} to reach it", fragment.key);
+        case Wait::warp_barrier:
+            return fmt::format(" for the lanes of member mask {:#010x}", fragment.key);
+        case Wait::convergence:
+            return " for the rest of the warp, which is elsewhere, to reach it";
+        case Wait::barrier: {
+            const Barrier& barrier = barriers_[fragment.key];
+            return barrier.expected == 0 ? fmt::format(" for all threads to reach barrier {}", fragment.key)
+                                         : fmt::format(" for {} threads to reach barrier {}, of which {} have",
+                                                       barrier.expected, fragment.key, barrier.arrived);
+        }
+        case Wait::mbarrier:
+            return fmt::format(" for the mbarrier at {:#x} ({})", fragment.key, mbarriers_.describe(fragment.key));
+        case Wait::engine:
+            return " for asynchronous operations to complete";
+        case Wait::cluster_barrier:
+            return " for all threads of the cluster to arrive at its barrier";
+        case Wait::tensor_memory:
+            return fmt::format(" for {} columns of Tensor Memory to become free", fragment.key);
+    }
+    return {};
 }
 
 }  // namespace block_attention::simulator

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "verify/simulator/machine/cta.h"
+
 namespace block_attention::simulator {
 
 namespace {
@@ -33,6 +35,20 @@ std::string_view name_of(Rule rule) {
             return "membermask";
         case Rule::barrier:
             return "barrier";
+        case Rule::mbarrier:
+            return "mbarrier";
+        case Rule::cluster:
+            return "cluster";
+        case Rule::copy:
+            return "copy";
+        case Rule::tensor_map:
+            return "tensor-map";
+        case Rule::matrix:
+            return "matrix";
+        case Rule::tensor_memory:
+            return "tensor-memory";
+        case Rule::still_running:
+            return "still-running";
         case Rule::deadlock:
             return "deadlock";
         case Rule::trap:
@@ -84,6 +100,8 @@ void FindingLog::add(Rule rule, std::uint32_t instruction, Dim3 thread, std::uin
     found->second.order = static_cast<std::uint32_t>(entries_.size());
 }
 
+FindingCollector::FindingCollector(const Grid& grid) : program_(*grid.program), grid_(grid) {}
+
 void FindingCollector::add(std::uint64_t cta, FindingLog& log) {
     if (log.empty()) return;
     const std::lock_guard lock(mutex_);
@@ -124,7 +142,7 @@ Finding FindingCollector::make_finding(const FindingLog::Key& key, const Gathere
     finding.line = place.line;
     finding.instruction = instruction_text(program_, key.instruction);
     finding.ptx_line = key.instruction < code.size() ? code[key.instruction].position.line : 0;
-    finding.cta = unflatten(gathered.cta, grid_);
+    finding.cta = grid_.cta_id(gathered.cta);
     finding.thread = gathered.first.thread;
     finding.occurrences = 0;
     for (const auto& [cta, occurrences] : gathered.counts) {

@@ -15,14 +15,23 @@
 
 namespace block_attention::simulator {
 
+struct Grid;
+
 /// What a kernel can do wrong.
 enum class Rule : std::uint8_t {
     uninitialized_read,  ///< of a register or of memory
     out_of_bounds,
     misaligned,
-    read_only,   ///< a store to constant or parameter memory
-    membermask,  ///< a warp-wide instruction whose lanes and mask disagree
-    barrier,     ///< a barrier with a wrong number or count
+    read_only,      ///< a store to constant or parameter memory
+    membermask,     ///< a warp-wide instruction whose lanes and mask disagree
+    barrier,        ///< a barrier with a wrong number or count
+    mbarrier,       ///< misuse of an mbarrier object
+    cluster,        ///< misuse of the cluster's barrier, or of the shared memory of a CTA that is not there
+    copy,           ///< an asynchronous copy with operands that it cannot have
+    tensor_map,     ///< 128 bytes that are no tensor map
+    matrix,         ///< a matrix product with operands that it cannot have
+    tensor_memory,  ///< misuse of Tensor Memory
+    still_running,  ///< a CTA that exits before its asynchronous operations are done with its memory
     deadlock,
     trap,
     step_limit,
@@ -61,7 +70,7 @@ class FindingLog {
 /// The findings of a grid, gathered from CTAs that end in any order, and reported as if they had run one by one.
 class FindingCollector {
   public:
-    FindingCollector(const Program& program, Dim3 grid) : program_(program), grid_(grid) {}
+    explicit FindingCollector(const Grid& grid);
 
     /// Takes over what a CTA found. Thread-safe.
     void add(std::uint64_t cta, FindingLog& log);
@@ -79,7 +88,7 @@ class FindingCollector {
     [[nodiscard]] Finding make_finding(const FindingLog::Key& key, const Gathered& gathered, std::uint64_t last) const;
 
     const Program& program_;
-    Dim3 grid_;
+    const Grid& grid_;
     std::mutex mutex_;
     std::map<FindingLog::Key, Gathered> gathered_;
 };

@@ -9,7 +9,7 @@
 
 #include "verify/simulator/machine/address_space.h"
 #include "verify/simulator/machine/cell.h"
-#include "verify/simulator/machine/cta.h"
+#include "verify/simulator/machine/cluster.h"
 #include "verify/simulator/machine/poison.h"
 
 namespace block_attention::simulator {
@@ -51,6 +51,12 @@ Place resolve_generic(std::uint64_t address) {
     }
 }
 
+/// Whether an access reaches the shared memory of the cluster's CTA `rank`, which is not the warp's own.
+bool reaches(const Warp& warp, const Decoded& instruction, unsigned rank) {
+    Cluster& cluster = warp.cta().cluster();
+    return (instruction.cluster || instruction.generic) && rank < cluster.size() && !cluster.cta(rank).finished();
+}
+
 std::optional<Region> region_at(Warp& warp, const Decoded& instruction, Place place) {
     Cta& cta = warp.cta();
     const Grid& grid = cta.grid();
@@ -67,8 +73,17 @@ std::optional<Region> region_at(Warp& warp, const Decoded& instruction, Place pl
                 allocation->address,  allocation->bytes, allocation->data.data(), allocation->shadow.data(), 0,
                 allocation->read_only};
         }
-        case ptx::Space::shared:
-            return Region{kSharedBase, grid.shared_bytes, cta.shared_data(), cta.shared_shadow(), 0, false};
+        case ptx::Space::shared: {
+            const auto rank = static_cast<unsigned>(place.address >> kSharedRankShift);
+            if (rank != cta.rank() && !reaches(warp, instruction, rank)) return std::nullopt;
+            Cta& owner = cta.cluster().cta(rank);
+            return Region{(std::uint64_t{rank} << kSharedRankShift) + kSharedBase,
+                          grid.shared_bytes,
+                          owner.shared_data(),
+                          owner.shared_shadow(),
+                          0,
+                          false};
+        }
         case ptx::Space::local:
             return Region{kLocalBase,           warp.program().local_bytes,
                           cta.local_data(warp), cta.local_shadow(warp),
@@ -114,8 +129,20 @@ std::string describe(const Warp& warp, Place place) {
         case ptx::Space::global:
         case ptx::Space::constant:
             return grid.memory->describe(place.address);
-        case ptx::Space::shared:
-            return describe_variables(place.address, program.shared, kSharedBase + grid.shared_bytes, "shared");
+        case ptx::Space::shared: {
+            const std::string text = describe_variables(place.address % (1U << kSharedRankShift), program.shared,
+                                                        kSharedBase + grid.shared_bytes, "shared");
+            const auto rank = static_cast<unsigned>(place.address >> kSharedRankShift);
+            if (rank == warp.cta().rank()) return text;
+            Cluster& cluster = warp.cta().cluster();
+            if (rank >= cluster.size()) {
+                return text + fmt::format(" of CTA {}, while the cluster has {} CTAs", rank, cluster.size());
+            }
+            if (cluster.cta(rank).finished()) return text + fmt::format(" of CTA {}, which has exited", rank);
+            return text +
+                   fmt::format(" of CTA {} of the cluster, where only .shared::cluster and generic accesses reach",
+                               rank);
+        }
         case ptx::Space::local:
             return describe_variables(place.address, program.local, kLocalBase + program.local_bytes, "local");
         case ptx::Space::param:
@@ -286,6 +313,28 @@ void find_bytes(Warp& warp, const Decoded& instruction, AccessKind kind,
     Finder finder(warp, instruction, kind, needed, access);
     if (!finder.find_together(addresses)) finder.find_one_by_one(addresses);
     if (access.shadowed && kind != AccessKind::store) finder.check_written(addresses);
+}
+
+std::optional<HostBytes> find_async(Warp& warp, const Decoded& instruction, unsigned lane,
+                                    const AsyncOperand& operand) {
+    const Place place = operand.space ? Place{*operand.space, operand.address} : resolve_generic(operand.address);
+    const auto region = region_at(warp, instruction, place);
+    const auto fail = [&](Rule rule, const std::string& why) {
+        warp.report(rule, instruction, LaneMask{1} << lane, [&] {
+            return fmt::format("{}, {} bytes at {:#x}, {}{}", operand.what, operand.bytes, place.address,
+                               describe(warp, place), why);
+        });
+        return std::nullopt;
+    };
+    if (place.address % operand.alignment != 0) {
+        return fail(Rule::misaligned, fmt::format(", is not aligned to {} bytes", operand.alignment));
+    }
+    const std::uint64_t offset = region ? place.address - region->base : 0;
+    if (!region || offset >= region->bytes || operand.bytes > region->bytes - offset) {
+        return fail(Rule::out_of_bounds, " is out of bounds");
+    }
+    const std::size_t at = offset + lane * region->lane_stride;
+    return HostBytes{region->data + at, region->shadow == nullptr ? nullptr : region->shadow + at, region->read_only};
 }
 
 }  // namespace block_attention::simulator

@@ -2,6 +2,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "verify/simulator/isa/program.h"
 #include "verify/simulator/machine/warp.h"
@@ -25,5 +27,23 @@ struct WarpAccess {
 /// bit i of `needed` asks for byte i.
 void find_bytes(Warp& warp, const Decoded& instruction, AccessKind kind,
                 const std::array<std::uint64_t, kWarpSize>& addresses, std::uint32_t needed, WarpAccess& access);
+
+/// Neighbouring bytes on the host.
+struct HostBytes {
+    std::byte* data = nullptr;
+    std::byte* shadow = nullptr;  ///< null: all written
+    bool read_only = false;
+};
+
+/// The `bytes` bytes at `address` in a state space, or at a generic one, that an asynchronous operation of `lane`
+/// works on. Reports what is out of bounds or not aligned, as `what`, and then returns nothing.
+struct AsyncOperand {
+    std::string_view what;            ///< "the source of the copy"
+    std::optional<ptx::Space> space;  ///< nothing: a generic address
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t alignment = 1;
+};
+std::optional<HostBytes> find_async(Warp& warp, const Decoded& instruction, unsigned lane, const AsyncOperand& operand);
 
 }  // namespace block_attention::simulator

@@ -32,6 +32,21 @@ std::uint64_t read_cta(const Cta& cta, const Warp&, unsigned) {
     return cta.id().*axis;
 }
 
+template <auto axis>
+std::uint64_t read_cluster(const Cta& cta, const Warp&, unsigned) {
+    return cta.grid().cluster_id(cta.number()).*axis;
+}
+
+template <auto axis>
+std::uint64_t read_clusters(const Cta& cta, const Warp&, unsigned) {
+    return cta.grid().grid.*axis / (cta.grid().cluster.*axis);
+}
+
+template <auto axis>
+std::uint64_t read_cta_in_cluster(const Cta& cta, const Warp&, unsigned) {
+    return unflatten(cta.rank(), cta.grid().cluster).*axis;
+}
+
 template <std::uint64_t value>
 std::uint64_t constant(const Cta&, const Warp&, unsigned) {
     return value;
@@ -51,21 +66,22 @@ constexpr std::array kReaders{
     Reader{"%nctaid.x", read_box<&Grid::grid, &Dim3::x>},
     Reader{"%nctaid.y", read_box<&Grid::grid, &Dim3::y>},
     Reader{"%nctaid.z", read_box<&Grid::grid, &Dim3::z>},
-    Reader{"%clusterid.x", read_cta<&Dim3::x>},
-    Reader{"%clusterid.y", read_cta<&Dim3::y>},
-    Reader{"%clusterid.z", read_cta<&Dim3::z>},
-    Reader{"%nclusterid.x", read_box<&Grid::grid, &Dim3::x>},
-    Reader{"%nclusterid.y", read_box<&Grid::grid, &Dim3::y>},
-    Reader{"%nclusterid.z", read_box<&Grid::grid, &Dim3::z>},
-    Reader{"%cluster_ctaid.x", constant<0>},
-    Reader{"%cluster_ctaid.y", constant<0>},
-    Reader{"%cluster_ctaid.z", constant<0>},
-    Reader{"%cluster_nctaid.x", constant<1>},
-    Reader{"%cluster_nctaid.y", constant<1>},
-    Reader{"%cluster_nctaid.z", constant<1>},
-    Reader{"%cluster_ctarank", constant<0>},
-    Reader{"%cluster_nctarank", constant<1>},
-    Reader{"%is_explicit_cluster", constant<0>},
+    Reader{"%clusterid.x", read_cluster<&Dim3::x>},
+    Reader{"%clusterid.y", read_cluster<&Dim3::y>},
+    Reader{"%clusterid.z", read_cluster<&Dim3::z>},
+    Reader{"%nclusterid.x", read_clusters<&Dim3::x>},
+    Reader{"%nclusterid.y", read_clusters<&Dim3::y>},
+    Reader{"%nclusterid.z", read_clusters<&Dim3::z>},
+    Reader{"%cluster_ctaid.x", read_cta_in_cluster<&Dim3::x>},
+    Reader{"%cluster_ctaid.y", read_cta_in_cluster<&Dim3::y>},
+    Reader{"%cluster_ctaid.z", read_cta_in_cluster<&Dim3::z>},
+    Reader{"%cluster_nctaid.x", read_box<&Grid::cluster, &Dim3::x>},
+    Reader{"%cluster_nctaid.y", read_box<&Grid::cluster, &Dim3::y>},
+    Reader{"%cluster_nctaid.z", read_box<&Grid::cluster, &Dim3::z>},
+    Reader{"%cluster_ctarank", [](const Cta& cta, const Warp&, unsigned) { return std::uint64_t{cta.rank()}; }},
+    Reader{"%cluster_nctarank", [](const Cta& cta, const Warp&, unsigned) { return cta.grid().cluster.count(); }},
+    Reader{"%is_explicit_cluster",
+           [](const Cta& cta, const Warp&, unsigned) { return std::uint64_t{cta.grid().explicit_cluster}; }},
     Reader{"%laneid", [](const Cta&, const Warp&, unsigned lane) { return std::uint64_t{lane}; }},
     Reader{"%warpid", [](const Cta&, const Warp& warp, unsigned) { return std::uint64_t{warp.index()}; }},
     Reader{"%nwarpid", constant<64>},  // of a multiprocessor (measured on H200)

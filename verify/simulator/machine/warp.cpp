@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
-#include "verify/simulator/machine/cta.h"
+#include "verify/simulator/machine/address_space.h"
+#include "verify/simulator/machine/cluster.h"
 #include "verify/simulator/machine/poison.h"
+#include "verify/simulator/machine/registers_in_flight.h"
 
 namespace block_attention::simulator {
 
@@ -13,6 +15,9 @@ namespace {
 
 /// Of how many choices among diverged fragments one is not for the fragment furthest behind.
 constexpr std::uint32_t kOutOfOrder = 16;
+
+/// The key of a wait for convergence at an instruction that is no barrier.
+constexpr std::uint32_t kNoBarrier = UINT32_MAX;
 
 }  // namespace
 
@@ -34,25 +39,38 @@ std::string to_string_lanes(LaneMask lanes) {
 }
 
 Warp::Warp(Cta& cta, const Program& program, unsigned index, std::byte* registers, LaneMask* written)
-    : cta_(cta), program_(program), registers_(registers), written_(written), index_(index) {
+    : cta_(cta),
+      program_(program),
+      in_flight_(std::make_unique<RegistersInFlight>(*this)),
+      registers_(registers),
+      written_(written),
+      index_(index) {
     for (const auto& constant : program.constants) {
+        const std::uint64_t value =
+            constant.value + (constant.shared_address ? std::uint64_t{cta.rank()} << kSharedRankShift : 0);
         if (constant.bits == 1) {
-            predicate(constant.slot) = constant.value != 0 ? kAllLanes : 0;
+            predicate(constant.slot) = value != 0 ? kAllLanes : 0;
         } else if (constant.bits <= 32) {
-            std::fill_n(lanes_of<std::uint32_t>(constant.slot), kWarpSize, static_cast<std::uint32_t>(constant.value));
+            std::fill_n(lanes_of<std::uint32_t>(constant.slot), kWarpSize, static_cast<std::uint32_t>(value));
         } else {
-            std::fill_n(lanes_of<std::uint64_t>(constant.slot), kWarpSize, constant.value);
+            std::fill_n(lanes_of<std::uint64_t>(constant.slot), kWarpSize, value);
         }
     }
 }
 
+Warp::~Warp() = default;
+Warp::Warp(Warp&&) noexcept = default;
+
 void Warp::start(unsigned threads) {
+    in_flight_->clear();
     const std::size_t registers = program_.function->registers.size();
     std::fill_n(written_, registers, LaneMask{0});
     std::fill(written_ + registers, written_ + program_.slots, kAllLanes);
     alive_ = threads >= kWarpSize ? kAllLanes : (LaneMask{1} << threads) - 1;
-    fragments_[0] = {0, alive_, Wait::none, 0};
+    fragments_[0] = {0, alive_, Wait::none, 0, false};
     count_ = 1;
+    cluster_arrived_ = 0;
+    cluster_complete_ = 0;
 }
 
 bool Warp::runnable() const {
@@ -95,6 +113,7 @@ void Warp::merge() {
         for (unsigned j = count_ - 1; j > i; --j) {
             if (fragments_[j].wait != Wait::none || fragments_[j].pc != fragments_[i].pc) continue;
             fragments_[i].lanes |= fragments_[j].lanes;
+            fragments_[i].timed_out |= fragments_[j].timed_out;
             remove_fragment(j);
         }
     }
@@ -137,7 +156,7 @@ void Warp::detach(const Decoded& instruction) {
     if (passing == 0) {
         remove_fragment(current_);
     } else {
-        fragments_[current_] = {index_of(instruction) + 1, passing, Wait::none, 0};
+        fragments_[current_] = {index_of(instruction) + 1, passing, Wait::none, 0, false};
     }
 }
 
@@ -146,7 +165,7 @@ void Warp::diverge(const Decoded& instruction, std::uint32_t target) {
     resume(active_, target);
 }
 
-void Warp::resume(LaneMask lanes, std::uint32_t pc) { add_fragment({pc, lanes, Wait::none, 0}); }
+void Warp::resume(LaneMask lanes, std::uint32_t pc) { add_fragment({pc, lanes, Wait::none, 0, false}); }
 
 void Warp::exit(const Decoded& instruction) {
     detach(instruction);
@@ -155,7 +174,53 @@ void Warp::exit(const Decoded& instruction) {
     for (unsigned i = 0; i < count_; ++i) {
         if (fragments_[i].wait != Wait::barrier) fragments_[i].wait = Wait::none;
     }
+    const auto threads = static_cast<std::uint32_t>(std::popcount(active_));
+    cta_.cluster().threads_exited(threads, static_cast<std::uint32_t>(std::popcount(active_ & cluster_arrived_)));
     if (alive_ == 0) cta_.warp_finished();
+}
+
+bool Warp::converged(const Decoded& instruction) {
+    if (active_ == alive_) return true;
+    park(instruction, Wait::convergence, kNoBarrier);
+    const std::uint32_t pc = index_of(instruction);
+    const auto waits_here = [&](const Fragment& fragment) {
+        return fragment.wait == Wait::convergence && fragment.key == kNoBarrier && fragment.pc == pc;
+    };
+    LaneMask together = 0;
+    for (const Fragment& fragment : fragments()) together |= waits_here(fragment) ? fragment.lanes : 0;
+    if (together != alive_) return false;
+    for (unsigned i = 0; i < count_; ++i) {
+        if (waits_here(fragments_[i])) fragments_[i].wait = Wait::none;
+    }
+    return false;
+}
+
+Outcome Warp::park(const Decoded& instruction, Wait wait, std::uint32_t key) {
+    detach(instruction);
+    add_fragment({index_of(instruction), active_, wait, key, false});
+    return Outcome::reschedule;
+}
+
+bool Warp::wake(Wait wait, std::optional<std::uint32_t> key) {
+    bool any = false;
+    for (unsigned i = 0; i < count_; ++i) {
+        if (fragments_[i].wait != wait || (key && fragments_[i].key != *key)) continue;
+        fragments_[i].wait = Wait::none;
+        any = true;
+    }
+    return any;
+}
+
+bool Warp::time_out_waits() {
+    for (unsigned i = 0; i < count_; ++i) {
+        if (fragments_[i].wait == Wait::mbarrier) fragments_[i].timed_out = true;
+    }
+    return wake(Wait::mbarrier, std::nullopt);
+}
+
+void Warp::complete_cluster_barrier() {
+    cluster_complete_ |= std::exchange(cluster_arrived_, 0);
+    wake(Wait::cluster_barrier, std::nullopt);
 }
 
 LaneMask Warp::meet(const Decoded& instruction, LaneMask group, LaneMask required, Fragment waiting, bool any_place,
@@ -169,7 +234,7 @@ LaneMask Warp::meet(const Decoded& instruction, LaneMask group, LaneMask require
         if (matches(fragments_[i])) together |= fragments_[i].lanes;
     }
     if ((required & ~together) != 0) {
-        add_fragment({pc, group, waiting.wait, waiting.key});
+        add_fragment({pc, group, waiting.wait, waiting.key, false});
         return 0;
     }
     LaneMask here = group;
@@ -188,7 +253,7 @@ LaneMask Warp::meet(const Decoded& instruction, LaneMask group, LaneMask require
 }
 
 void Warp::wait_at_barrier(LaneMask lanes, std::uint32_t pc, std::uint32_t number) {
-    add_fragment({pc, lanes, Wait::barrier, number});
+    add_fragment({pc, lanes, Wait::barrier, number, false});
 }
 
 void Warp::release(std::uint32_t number, const BarrierReduction& reduction) {
@@ -215,8 +280,9 @@ void Warp::report_unwritten(const Decoded& instruction, std::span<const Slot> sl
         if (missing == 0) continue;
         const ptx::Register& reg = program_.function->registers[slot.index];
         report(Rule::uninitialized_read, instruction, missing, [&] {
-            return fmt::format("register {} is read by {} of warp {} before anything was written to it", reg.name,
-                               to_string_lanes(missing), index_);
+            const std::string why = in_flight_->explain(slot);
+            return fmt::format("register {} is read by {} of warp {} before anything was written to it{}{}", reg.name,
+                               to_string_lanes(missing), index_, why.empty() ? "" : ": ", why);
         });
         for (unsigned lane = 0; lane < kWarpSize; ++lane) {
             if ((missing >> lane & 1) == 0) continue;

@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "verify/simulator/isa/program.h"
 #include "verify/simulator/machine/finding_log.h"
@@ -13,14 +16,20 @@
 namespace block_attention::simulator {
 
 class Cta;
+class RegistersInFlight;
 
 /// What the lanes of a fragment are waiting for before they go on.
 enum class Wait : std::uint8_t {
     none,
     lanes,         ///< at a warp-wide instruction, for the lanes of the member mask in `key` to reach it as well
     warp_barrier,  ///< at a bar.warp.sync, for the lanes of the member mask in `key` to reach any bar.warp.sync
-    convergence,   ///< at a barrier of the CTA, for the rest of the warp to reach it as well; `key` is its number
+    convergence,   ///< at an instruction that the rest of the warp must reach as well; `key` is a barrier's number
     barrier,       ///< at barrier `key` of the CTA, for other warps
+    // The fragment executes its instruction again when it is woken.
+    mbarrier,         ///< for a phase of the mbarrier object at offset `key` of the CTA's shared memory; may time out
+    engine,           ///< for asynchronous operations of the warp's threads
+    cluster_barrier,  ///< for the rest of the cluster
+    tensor_memory,    ///< for `key` columns of Tensor Memory
 };
 
 /// Lanes of a warp that share a program counter.
@@ -29,6 +38,7 @@ struct Fragment {
     LaneMask lanes = 0;
     Wait wait = Wait::none;
     std::uint32_t key = 0;
+    bool timed_out = false;  ///< the wait for an mbarrier has ended without a reason
 };
 
 /// 32 threads, each with its own program counter: as many fragments as the lanes have diverged into.
@@ -39,6 +49,9 @@ class Warp {
   public:
     /// `registers` and `written` are this warp's share of its CTA's memory: Program::register_bytes, Program::slots.
     Warp(Cta& cta, const Program& program, unsigned index, std::byte* registers, LaneMask* written);
+
+    ~Warp();
+    Warp(Warp&&) noexcept;
 
     /// Puts the first `threads` lanes at the start of the kernel.
     void start(unsigned threads);
@@ -85,6 +98,9 @@ class Warp {
     }
     void report_unwritten(const Decoded& instruction, std::span<const Slot> slots);
 
+    /// Registers that asynchronous operations will write.
+    [[nodiscard]] RegistersInFlight& in_flight() { return *in_flight_; }
+
     /// Stores the active lanes of a result and marks them written.
     template <typename Cell>
     void commit(Slot slot, const std::array<Cell, kWarpSize>& result) {
@@ -126,6 +142,20 @@ class Warp {
     void wait_at_barrier(LaneMask lanes, std::uint32_t pc, std::uint32_t number);
     /// Barrier `number` is complete: its waiters continue.
     void release(std::uint32_t number, const BarrierReduction& reduction);
+    /// Whether all lanes that have not exited execute an .aligned instruction together. If not, the active ones wait
+    /// here for the rest, and the executor must return Outcome::reschedule.
+    [[nodiscard]] bool converged(const Decoded& instruction);
+    /// The active lanes wait at the instruction, to execute it again when they are woken.
+    Outcome park(const Decoded& instruction, Wait wait, std::uint32_t key);
+    /// Wakes fragments that wait so; returns whether there were any.
+    bool wake(Wait wait, std::optional<std::uint32_t> key);
+    bool time_out_waits();
+    /// Whether the running fragment's wait has timed out; that is then forgotten.
+    bool take_time_out() { return std::exchange(fragments_[current_].timed_out, false); }
+    /// The lanes that have arrived at the cluster's barrier and not waited yet, and those that it is complete for.
+    [[nodiscard]] LaneMask& cluster_arrived() { return cluster_arrived_; }
+    [[nodiscard]] LaneMask& cluster_complete() { return cluster_complete_; }
+    void complete_cluster_barrier();
     /// Executes for other lanes than the guard left, when several groups of lanes execute one after another.
     void set_active(LaneMask lanes) { active_ = lanes; }
 
@@ -137,6 +167,7 @@ class Warp {
 
     Cta& cta_;
     const Program& program_;
+    std::unique_ptr<RegistersInFlight> in_flight_;
     std::byte* registers_;
     LaneMask* written_;
     unsigned index_;
@@ -146,6 +177,8 @@ class Warp {
     LaneMask lanes_ = 0;       ///< of the running fragment
     unsigned current_ = 0;     ///< the running fragment
     std::uint32_t limit_ = 0;  ///< the program counter from which on another fragment is behind it
+    LaneMask cluster_arrived_ = 0;
+    LaneMask cluster_complete_ = 0;
     unsigned count_ = 0;
     std::array<Fragment, kWarpSize> fragments_;
 };

@@ -1,0 +1,40 @@
+#pragma once
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "verify/simulator/layout/matrix_descriptor.h"
+#include "verify/simulator/machine/issuer.h"
+
+namespace block_attention::simulator {
+
+/// A matrix operand in the CTA's shared memory, as an asynchronous product reads it: with what is missing of it.
+class SharedOperand {
+  public:
+    /// `name` is "A" or "B".
+    SharedOperand(const Issuer& issuer, std::string_view name) : issuer_(issuer), name_(name) {}
+
+    /// gather_part of layout/matrix_descriptor.h. Reports what lies outside shared memory.
+    void gather(const MatrixDescriptor& descriptor, Major major, std::uint32_t first, std::uint32_t extent,
+                std::uint16_t* packed);
+
+    /// Whether any of it was never written, or has yet to arrive.
+    [[nodiscard]] bool any_missing() const { return first_missing_.has_value(); }
+    /// Whether that is so of a row of A or a column of B, counted from the first one gathered.
+    [[nodiscard]] bool missing(std::uint32_t mn) const { return missing_[mn]; }
+    /// What is missing, for messages.
+    [[nodiscard]] std::string explain() const;
+
+  private:
+    const std::byte* read(std::uint32_t address, std::uint32_t mn, std::uint32_t count);
+
+    Issuer issuer_;
+    std::string_view name_;
+    std::bitset<256> missing_;
+    std::optional<std::uint32_t> first_missing_;  ///< address
+};
+
+}  // namespace block_attention::simulator

@@ -1,0 +1,128 @@
+// C = A B on Hopper by clusters of two CTAs: hopper_gemm.cu, with B fetched once for both. nvcc 13.0, sm_90a.
+//
+// Grid: x = 128 rows of C, y = 128 columns. The CTAs of a cluster are neighbours along x: they have their own rows of A
+// and the same columns of B. Each loads one of the two column blocks of B, and multicasts it into both.
+//
+// role        warps  does                                          hands over by
+// producer    8      TMA loads of its A, its half of B for both    full[stage] of each CTA: one arrival, and the bytes
+//                                                                  of its own A and of both halves of B
+// consumers   0-7    as before                                     empty[stage] of both CTAs: a CTA may overwrite a
+//                                                                  stage once the 16 warps of both have used it
+#include "verify/simulator/programs/hopper_gemm.h"
+#include "verify/simulator/programs/kernel_settings.h"
+#include "verify/simulator/programs/pipeline.cuh"
+#include "verify/simulator/programs/ptx.cuh"
+
+namespace block_attention::programs {
+namespace {
+
+using G = HopperGemm;
+
+__device__ void produce(G::Shared& shared, const CUtensorMap& a_map, const CUtensorMap& b_map,
+                        const KernelSettings& settings, std::uint32_t row, std::uint32_t column,
+                        std::uint32_t k_steps) {
+    constexpr std::uint16_t kBoth = 0b11;
+    const std::uint32_t half = cluster_cta_rank();
+    Cursor<G::kStages> cursor(settings.empty_parity);
+#pragma unroll 1
+    for (std::uint32_t step = 0; step < k_steps; ++step, cursor.advance()) {
+        std::uint64_t& full = shared.full[cursor.stage];
+        const std::uint32_t k = step * G::kTileK;
+        mbarrier_wait_cluster(shared.empty[cursor.stage], cursor.parity);
+        mbarrier_arrive_expect(full, settings.expect_bytes);
+        tma_load(shared.a[cursor.stage], a_map, k, row, full);
+        tma_load_multicast(shared.b[cursor.stage][half], b_map, column + half * G::kBlockN, k, full, kBoth);
+    }
+}
+
+/// Sums over all of K. `group` is the warpgroup, which has rows 64 group .. 64 group + 63 of the tile.
+__device__ void multiply(G::Shared& shared, const KernelSettings& settings, std::uint32_t group, std::uint32_t k_steps,
+                         float (&sums)[64]) {
+    Cursor<G::kStages> cursor(settings.full_parity);
+    std::uint32_t previous = 0;
+#pragma unroll 1
+    for (std::uint32_t step = 0; step < k_steps; ++step) {
+        mbarrier_wait_cluster(shared.full[cursor.stage], cursor.parity);
+        const std::uint64_t a = settings.a_descriptor | descriptor_address(shared.a[cursor.stage][64 * group]);
+        const std::uint64_t b = settings.b_descriptor | descriptor_address(shared.b[cursor.stage]);
+        wgmma_fence();
+#pragma unroll
+        for (std::uint32_t i = 0; i < G::kTileK / 16; ++i) {
+            // 16 k further: 32 bytes along a row of A, 16 rows of 128 bytes down a block of B; in units of 16 bytes.
+            wgmma_m64n128k16_bf16(sums, a + i * (32 / 16), b + i * (16 * 128 / 16), step > 0 || i > 0);
+        }
+        wgmma_commit_group();
+        // This step's products may still run; those of the step before are done. Lane 0 tells CTA 0, lane 1 CTA 1.
+        wgmma_wait_group<1>();
+        if (step > 0 && threadIdx.x % 32 < G::kClusterSize) {
+            mbarrier_arrive_remote(shared.empty[previous], threadIdx.x % 32);
+        }
+        previous = cursor.stage;
+        cursor.advance();
+    }
+    wgmma_wait_group<0>();
+}
+
+/// Writes the warpgroup's 64 rows of C: registers, shared memory, TMA. The copy clips what lies outside of C.
+__device__ void store(G::Shared& shared, const CUtensorMap& c_map, std::uint32_t group, std::uint32_t row,
+                      std::uint32_t column, const float (&sums)[64]) {
+    const std::uint32_t lane = threadIdx.x % 32;
+    const std::uint32_t first = threadIdx.x % 128 / 32 * 16 + lane / 4;
+#pragma unroll
+    for (std::uint32_t i = 0; i < 64; i += 2) {
+        const std::uint32_t m = first + i / 2 % 2 * 8;
+        const std::uint32_t n = i / 4 * 8 + lane % 4 * 2;
+        // The 128B swizzle: chunk c of 16 bytes in row m lies where chunk c ^ (m % 8) would.
+        const std::uint32_t chunk = n % G::kPanelN / 4 ^ m % 8;
+        auto* const to = reinterpret_cast<float2*>(&shared.c[group][n / G::kPanelN][m][chunk * 4 + n % 4]);
+        *to = make_float2(sums[i], sums[i + 1]);
+    }
+    fence_proxy_async();
+    named_barrier(1 + group, 128);
+    if (threadIdx.x % 128 < 32 && elect_one()) {
+        for (std::uint32_t panel = 0; panel < G::kTileN / G::kPanelN; ++panel) {
+            tma_store(c_map, column + panel * G::kPanelN, row + 64 * group, shared.c[group][panel]);
+        }
+        bulk_commit_group();
+        bulk_wait_read();
+    }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(G::kThreads, 1)
+    hopper_gemm_cluster(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
+                        const __grid_constant__ CUtensorMap c_map, const __grid_constant__ KernelSettings settings,
+                        std::uint32_t k_steps) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    G::Shared& shared = *reinterpret_cast<G::Shared*>(memory);
+    const std::uint32_t warp = threadIdx.x / 32;
+    const std::uint32_t row = blockIdx.x * G::kTileM;
+    const std::uint32_t column = blockIdx.y * G::kTileN;
+
+    if (threadIdx.x == 0) {
+        for (std::uint32_t stage = 0; stage < G::kStages; ++stage) {
+            mbarrier_init(shared.full[stage], 1);
+            mbarrier_init(shared.empty[stage], G::kClusterSize * G::kConsumers * 4);
+        }
+        fence_mbarrier_init();
+    }
+    // No CTA may copy to the other or arrive there before the other's barriers are ready.
+    __syncwarp();
+    cluster_arrive();
+    cluster_wait();
+
+    if (warp == G::kProducerWarp) {
+        if (elect_one()) produce(shared, a_map, b_map, settings, row, column, k_steps);
+    } else {
+        float sums[64];
+        multiply(shared, settings, warp / 4, k_steps, sums);
+        store(shared, c_map, warp / 4, row, column, sums);
+    }
+    // And none may end, and its shared memory with it, while the other may still arrive there.
+    __syncwarp();
+    cluster_arrive();
+    cluster_wait();
+}
+
+}  // namespace block_attention::programs
