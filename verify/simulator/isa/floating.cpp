@@ -8,6 +8,7 @@
 
 #include "verify/simulator/isa/approximate.h"
 #include "verify/simulator/isa/decoder.h"
+#include "verify/simulator/isa/flush.h"
 #include "verify/simulator/isa/half.h"
 #include "verify/simulator/isa/lanes.h"
 #include "verify/simulator/isa/rounding.h"
@@ -31,23 +32,14 @@ struct Subtract {
     }
 };
 
-/// A power of two large enough that a float's result times it, if the result is near the least normal number, is normal
-/// and rounds as if exponents had no limit.
-constexpr float kScale = 0x1p24F;
-
-// For results near the least normal number `scaled` is the operation's result times kScale, rounded once. A sum and a
-// difference need none: where they are that small they are exact.
+// For results near the least normal number `scaled` is the operation's result times kFlushScale, rounded once.
 
 struct Multiply {
     template <typename T>
     static T apply(T a, T b) {
         return a * b;
     }
-    static float scaled(float a, float b) {
-        // Which factor is scaled: it must not overflow.
-        const bool small = std::fabs(a) < 1;
-        return (a * (small ? kScale : 1.0F)) * (b * (small ? 1.0F : kScale));
-    }
+    static float scaled(float a, float b) { return scaled_product(a, b); }
 };
 
 struct MultiplyAdd {
@@ -57,7 +49,7 @@ struct MultiplyAdd {
     }
     static float scaled(float a, float b, float c) {
         const bool small = std::fabs(a) < 1;
-        return std::fma(a * (small ? kScale : 1.0F), b * (small ? 1.0F : kScale), c * kScale);
+        return std::fma(a * (small ? kFlushScale : 1.0F), b * (small ? 1.0F : kFlushScale), c * kFlushScale);
     }
 };
 
@@ -70,7 +62,7 @@ struct Divide {
     static T apply(T a, T b) {
         return a / b;
     }
-    static float scaled(float a, float b) { return a * kScale / b; }
+    static float scaled(float a, float b) { return a * kFlushScale / b; }
 };
 
 struct Reciprocal {
@@ -78,7 +70,7 @@ struct Reciprocal {
     static T apply(T a) {
         return T{1} / a;
     }
-    static float scaled(float a) { return kScale / a; }
+    static float scaled(float a) { return kFlushScale / a; }
 };
 
 struct SquareRoot {
@@ -87,8 +79,6 @@ struct SquareRoot {
         return std::sqrt(a);
     }
 };
-
-inline float canonical(float value) { return value != value ? std::bit_cast<float>(kNan32) : value; }
 
 /// Into [0, 1]; NaN becomes +0 (.sat).
 template <typename T>
@@ -103,19 +93,6 @@ T clamp(T value, After after) {
     if (after == After::saturate) return saturate(value);
     if (after == After::relu) return value < 0 || value == 0 ? T{0} : value;
     return value;
-}
-
-/// A result becomes zero if it is subnormal, or would be but for the limit of the exponent: a product just below the
-/// least normal number, which the subnormal numbers' coarser grid rounds up to it, is flushed (measured on H200).
-template <typename Operation, typename... T>
-float flush_result(float result, T... operands) {
-    constexpr float kLeastNormal = 0x1p-126F;
-    bool vanishes = std::fabs(result) < kLeastNormal;
-    if constexpr (requires { Operation::scaled(operands...); }) {
-        vanishes = vanishes || (std::fabs(result) == kLeastNormal &&
-                                std::fabs(Operation::scaled(operands...)) < kLeastNormal * kScale);
-    }
-    return vanishes ? std::copysign(0.0F, result) : result;
 }
 
 /// An operation on float, with the modifiers .ftz and .sat.
@@ -375,7 +352,7 @@ template <typename Operation, std::size_t sources>
 void decode_arithmetic(Decoder& d) {
     constexpr bool kDivides = std::is_same_v<Operation, Divide> || std::is_same_v<Operation, Reciprocal> ||
                               std::is_same_v<Operation, SquareRoot>;
-    if (kDivides && (d.take("approx") || d.take("full"))) {
+    if (std::is_same_v<Operation, SquareRoot> && d.take("approx")) {
         d.refuse("the bits of this approximation are not documented, so that it cannot be simulated; use .rn");
     }
     const auto rounding = take_rounding(d);
@@ -465,13 +442,22 @@ void decode_reciprocal(Decoder& d) {
     }
 }
 
+void decode_division(Decoder& d) {
+    const auto full = d.take_one<bool>({{"approx", false}, {"full", true}});
+    if (full) {
+        decode_quotient_approximation(d, *full);
+    } else {
+        decode_arithmetic<Divide, 2>(d);
+    }
+}
+
 constexpr std::array kOpcodes{
     Opcode{"add", decode_arithmetic<Add, 2>},
     Opcode{"sub", decode_arithmetic<Subtract, 2>},
     Opcode{"mul", decode_arithmetic<Multiply, 2>},
     Opcode{"fma", decode_arithmetic<MultiplyAdd, 3>},
     Opcode{"mad", decode_arithmetic<MultiplyAdd, 3>},
-    Opcode{"div", decode_arithmetic<Divide, 2>},
+    Opcode{"div", decode_division},
     Opcode{"rcp", decode_reciprocal},
     Opcode{"sqrt", decode_arithmetic<SquareRoot, 1>},
     Opcode{"min", decode_extremum<false>},
