@@ -187,7 +187,15 @@ void SimulatorDevice::launch(const DeviceLaunch& launch) {
 std::vector<Finding> SimulatorDevice::take_findings() {
     std::vector<Finding> findings = simulator_.take_findings();
     for (auto& finding : findings) {
-        if (!source_root_.empty() && finding.file.starts_with(source_root_)) finding.file.erase(0, source_root_.size());
+        const auto make_relative = [this](std::string& text) {
+            if (source_root_.empty()) return;
+            for (std::size_t at = 0; (at = text.find(source_root_, at)) != std::string::npos;) {
+                text.erase(at, source_root_.size());
+            }
+        };
+        make_relative(finding.file);
+        make_relative(finding.message);
+        std::ranges::for_each(finding.callers, make_relative);
     }
     return findings;
 }

@@ -55,11 +55,10 @@ const std::byte* SharedOperand::read(std::uint32_t address, std::uint32_t mn, st
 std::string SharedOperand::explain() const {
     if (!first_missing_) return {};
     const auto pc = issuer_.warp->index_of(*issuer_.instruction);
-    const SourcePlace place = source_place(issuer_.warp->program(), pc);
     return fmt::format(
-        "it rests on the product of {}:{}, whose operand {} was not there when it was read: the shared memory at {:#x} "
+        "it rests on the product of {}, whose operand {} was not there when it was read: the shared memory at {:#x} "
         "was never written, or has yet to arrive",
-        place.file, place.line, name_, *first_missing_);
+        place_text(issuer_.warp->program(), pc), name_, *first_missing_);
 }
 
 }  // namespace block_attention::simulator
