@@ -129,6 +129,21 @@ TEST_CASE("a result that depends on the schedule is reported with the first seed
     CHECK(values_of<std::uint32_t>(folder.read("out.npy")) == other);
 }
 
+TEST_CASE("the order of CTAs is the seed's, and replays exactly though they communicate") {
+    std::string spec = kTicketSpec;
+    spec.replace(spec.find("\"block\": 256"), 12, "\"grid\": 256, \"block\": 1");
+    LaunchFolder by_cta(std::string(kTicketKernel).replace(kTicketKernel.find("%tid.x"), 6, "%ctaid.x"));
+    const auto order = [&](std::uint64_t seed) {
+        CHECK(by_cta.launch(spec, {.schedule_seed = seed}).exit_code == 0);
+        return values_of<std::uint32_t>(by_cta.read("out.npy"));
+    };
+    const auto third = order(3);
+    CHECK(order(3) == third);
+    const auto fourth = order(4);
+    CHECK(fourth != third);
+    CHECK(std::is_permutation(fourth.begin(), fourth.end(), third.begin()));
+}
+
 TEST_CASE("every schedule starts with fresh buffers and module variables") {
     // Each run adds to a variable of the module and to a buffer; both must be as at the start again.
     LaunchFolder folder(R"(
