@@ -136,5 +136,6 @@ std::span<const Opcode> mbarrier_opcodes();
 std::span<const Opcode> async_copy_opcodes();
 std::span<const Opcode> warp_opcodes();
 std::span<const Opcode> wgmma_opcodes();
+std::span<const Opcode> tcgen05_opcodes();
 
 }  // namespace block_attention::simulator
