@@ -13,6 +13,7 @@
 #include "verify/io/tensor_file.h"
 #include "verify/listing.h"
 #include "verify/options.h"
+#include "verify/ptx_command/command.h"
 #include "verify/report/json.h"
 #include "verify/report/junit.h"
 #include "verify/report/progress.h"
@@ -101,8 +102,12 @@ TableStyle make_style(const Work& work, std::span<const Stage* const> stages, st
     return style;
 }
 
+Schedules schedules_of(const Options& options) {
+    return {.first_seed = options.schedule_seed.value_or(options.seed), .count = options.schedules};
+}
+
 RunDescription describe_run(const Options& options, std::span<const NamedDevice> devices) {
-    RunDescription run{.version = kVersion, .seed = options.seed, .devices = {}};
+    RunDescription run{.version = kVersion, .seed = options.seed, .schedules = schedules_of(options), .devices = {}};
     for (const NamedDevice& device : devices) {
         const DeviceProperties& properties = device.device->properties();
         run.devices.push_back({.name = device.name,
@@ -114,7 +119,7 @@ RunDescription describe_run(const Options& options, std::span<const NamedDevice>
 }
 
 void print_heading(std::ostream& out, const Options& options, const DeviceSet& devices) {
-    out << fmt::format("verify {}, seed {}\n", kVersion, options.seed);
+    out << fmt::format("verify {}, seed {}{}\n", kVersion, options.seed, words(schedules_of(options), options.seed));
     for (const NamedDevice& device : devices.devices) {
         if (!device.is_host) out << fmt::format("{}: {}\n", device.name, describe(device));
     }
@@ -153,7 +158,7 @@ std::vector<Result> run_all(const Options& options, const Work& work, std::span<
                 outputs.push_back(dense_output(with_output, fmt::format("o.{}.{}", stage, device)));
             };
         }
-        run_case(loaded, stages, devices.devices, hooks);
+        run_case(loaded, stages, devices.devices, hooks, schedules_of(options));
     }
     return results;
 }
@@ -198,7 +203,7 @@ int run(const Options& options, const Environment& environment) {
     const Work work = select_work(options);
     const std::vector<const Stage*> stages = select_stages(options.stages, environment.stages);
     const DeviceSet devices = environment.open_devices(
-        {.names = options.devices, .architecture = options.architecture, .seed = options.seed});
+        {.names = options.devices, .architecture = options.architecture, .seed = schedules_of(options).first_seed});
     if (options.list) {
         environment.out << listing(work.cases, stages, devices);
         return kPassed;
@@ -222,15 +227,18 @@ int run(const Options& options, const Environment& environment) {
 int run_command_line(int argc, const char* const* argv, const Environment& environment) {
     const auto parsed = parse_options(argc, argv, environment.out, environment.err);
     if (const auto* code = std::get_if<ExitCode>(&parsed)) return code->value;
+    const auto* ptx = std::get_if<PtxOptions>(&parsed);
     try {
+        if (ptx != nullptr) return run_ptx_command(*ptx, environment.out, environment.out_is_coloured);
         return run(std::get<Options>(parsed), environment);
     } catch (const UsageError& error) {
         environment.err << "verify: " << error.what() << "\n";
     } catch (const DeviceError& error) {
         environment.err << "verify: " << error.what() << "\n";
     } catch (const std::bad_alloc&) {
-        environment.err
-            << "verify: this machine has too little memory for the case; choose fewer sequences, heads or tokens\n";
+        environment.err << "verify: this machine has too little memory for the "
+                        << (ptx != nullptr ? "launch; choose smaller buffers\n"
+                                           : "case; choose fewer sequences, heads or tokens\n");
     }
     return kBadUsage;
 }

@@ -6,6 +6,7 @@
 
 #include "verify/compare.h"
 #include "verify/device/finding.h"
+#include "verify/schedules.h"
 #include "verify/storage_check.h"
 
 namespace block_attention {
@@ -16,6 +17,14 @@ struct BitComparison {
     std::int64_t elements = 0;  ///< compared
     std::int64_t differing = 0;
     std::string first;  ///< the first that differs, with both bit patterns in hexadecimal
+};
+
+/// What came of a stage's runs under several schedules of the simulator.
+struct ScheduleComparison {
+    Schedules schedules;
+    std::uint64_t runs = 0;             ///< until the first seed that stood out
+    std::optional<std::uint64_t> seed;  ///< that stood out: the findings and faults are its own, or its bits differ
+    std::string difference;             ///< from the first seed's output, if there is one
 };
 
 struct Seconds {
@@ -51,12 +60,13 @@ struct Result {
     std::vector<StorageFault> faults;
     std::vector<Finding> findings;
     std::optional<BitComparison> bits;
+    std::optional<ScheduleComparison> schedules;  ///< if there was more than one
     Seconds seconds;
 
     [[nodiscard]] bool ran() const { return !refusal; }
     [[nodiscard]] bool passed() const {
         return ran() && !error && comparison.passed() && faults.empty() && findings.empty() &&
-               (!bits || bits->differing == 0);
+               (!bits || bits->differing == 0) && (!schedules || !schedules->seed);
     }
 };
 

@@ -13,6 +13,7 @@
 #include "reference/oracle.h"
 #include "reference/parallel.h"
 #include "verify/device_tensors.h"
+#include "verify/text.h"
 #include "verify/witness.h"
 
 namespace block_attention {
@@ -88,14 +89,14 @@ BitComparison compare_bits(const Tensors& tensors, Operand operand, const KeptOu
     return result;
 }
 
-/// Runs one stage on one device and judges what it left there.
-void run_and_judge(const Tensors& tensors, const Stage& stage, const Plan& plan, const NamedDevice& at,
-                   Result& result) {
-    Device& device = *at.device;
+/// Runs one stage on one device once: uploads, runs, downloads the outputs into the tensors, checks what surrounds
+/// them.
+void run_once(const Tensors& tensors, const Stage& stage, const Plan& plan, Device& device, bool checks_bounds,
+              Result& result) {
     const Problem& problem = tensors.problem();
     Stopwatch stopwatch;
-    const DeviceTensors on_device(device, at.checks_bounds, tensors);
-    result.seconds.set_up = stopwatch.lap();
+    const DeviceTensors on_device(device, checks_bounds, tensors);
+    result.seconds.set_up += stopwatch.lap();
     try {
         if (stage.run_on_host != nullptr) {
             run_host_stage(stage, problem, on_device.addresses());
@@ -107,15 +108,71 @@ void run_and_judge(const Tensors& tensors, const Stage& stage, const Plan& plan,
         throw;
     }
     result.findings = device.take_findings();
-    result.seconds.run = stopwatch.lap();
+    result.seconds.run += stopwatch.lap();
     for (const Operand operand : problem.outputs()) {
         on_device.download_output(operand);
         merge(result.faults, check_output(tensors, operand));
     }
     for (const Operand operand : problem.inputs()) merge(result.faults, on_device.check_input(operand));
+    result.seconds.compare += stopwatch.lap();
+}
+
+/// "3 bytes of o differ from seed 1's, first o at head 1: 0x3c00 instead of 0x3c01".
+std::string describe(const ScheduleOutcome& outcome, const Schedules& schedules, const Problem& problem) {
+    const ScheduleDifference& difference = *outcome.difference;
+    const Operand operand = problem.outputs()[difference.output];
+    const std::int64_t size = size_of(problem.view(operand).dtype);
+    const std::int64_t place = static_cast<std::int64_t>(difference.first_byte) / size;
+    return fmt::format("{} of {} differ from seed {}'s, first at {}: {} instead of {}",
+                       counted(static_cast<std::int64_t>(difference.bytes), "byte"), name_of(operand),
+                       schedules.first_seed, element_at(problem, operand, place),
+                       hex_of(outcome.other_outputs[difference.output], place, size),
+                       hex_of(outcome.first.outputs[difference.output], place, size));
+}
+
+/// Runs one stage on one device under every schedule. The tensors hold the first run's output then.
+void run_schedules_of(const Tensors& tensors, const Stage& stage, const Plan& plan, const NamedDevice& at,
+                      const Schedules& schedules, Result& result) {
+    const Problem& problem = tensors.problem();
+    const ScheduleOutcome outcome = run_schedules(schedules, [&](std::uint64_t seed) {
+        const std::unique_ptr<Device> other = seed == schedules.first_seed ? nullptr : at.device->with_schedule(seed);
+        ScheduledRun run;
+        try {
+            run_once(tensors, stage, plan, other ? *other : *at.device, at.checks_bounds, result);
+        } catch (const std::exception& failure) {
+            result.error = failure.what();
+        }
+        run.faulty = result.error || !result.findings.empty() || !result.faults.empty();
+        for (const Operand operand : problem.outputs()) {
+            const std::span<const std::byte> bytes = tensors.span(operand);
+            run.outputs.emplace_back(bytes.begin(), bytes.end());
+        }
+        return run;
+    });
+    result.schedules = {.schedules = schedules,
+                        .runs = outcome.runs,
+                        .seed = outcome.seed,
+                        .difference = outcome.difference ? describe(outcome, schedules, problem) : ""};
+    for (std::size_t i = 0; i < outcome.first.outputs.size(); ++i) {
+        const std::vector<std::byte>& bytes = outcome.first.outputs[i];
+        std::copy(bytes.begin(), bytes.end(), tensors.span(problem.outputs()[i]).begin());
+    }
+}
+
+/// Runs one stage on one device and judges what it left there.
+void run_and_judge(const Tensors& tensors, const Stage& stage, const Plan& plan, const NamedDevice& at,
+                   const Schedules& schedules, Result& result) {
+    const Problem& problem = tensors.problem();
+    if (schedules.count > 1 && at.device->with_schedule(schedules.first_seed) != nullptr) {
+        run_schedules_of(tensors, stage, plan, at, schedules, result);
+        if (result.error && result.schedules->runs == 1) return;
+    } else {
+        run_once(tensors, stage, plan, *at.device, at.checks_bounds, result);
+    }
+    Stopwatch stopwatch;
     result.comparison =
         &stage == &oracle_stage() ? compare_with_witness(problem) : compare_forward(problem, stage.arithmetic(problem));
-    result.seconds.compare = stopwatch.lap();
+    result.seconds.compare += stopwatch.lap();
 }
 
 /// Compares the output with the kept one, or keeps it if it is the first and others follow.
@@ -131,7 +188,7 @@ void match_bits(const Tensors& tensors, bool others_follow, std::optional<KeptOu
 }
 
 void run_stage(const LoadedCase& loaded, const Stage& stage, std::span<const NamedDevice> devices,
-               const RunHooks& hooks) {
+               const RunHooks& hooks, const Schedules& schedules) {
     const Problem& problem = loaded.tensors->problem();
     const PlanResult planned = stage.plan(problem);
     const bool on_host = stage.run_on_host != nullptr;
@@ -149,9 +206,10 @@ void run_stage(const LoadedCase& loaded, const Stage& stage, std::span<const Nam
         } else {
             if (hooks.before) hooks.before(stage.name, device.name);
             try {
-                run_and_judge(*loaded.tensors, stage, std::get<Plan>(planned), device, result);
-                match_bits(*loaded.tensors, i + 1 < devices.size(), kept, result);
-                if (hooks.output) hooks.output(stage.name, device.name, *loaded.tensors);
+                run_and_judge(*loaded.tensors, stage, std::get<Plan>(planned), device, schedules, result);
+                const bool has_output = !result.error || result.schedules->runs > 1;
+                if (has_output) match_bits(*loaded.tensors, i + 1 < devices.size(), kept, result);
+                if (has_output && hooks.output) hooks.output(stage.name, device.name, *loaded.tensors);
             } catch (const std::exception& failure) {
                 result.error = failure.what();
             }
@@ -163,8 +221,8 @@ void run_stage(const LoadedCase& loaded, const Stage& stage, std::span<const Nam
 }  // namespace
 
 void run_case(const LoadedCase& loaded, std::span<const Stage* const> stages, std::span<const NamedDevice> devices,
-              const RunHooks& hooks) {
-    for (const Stage* stage : stages) run_stage(loaded, *stage, devices, hooks);
+              const RunHooks& hooks, const Schedules& schedules) {
+    for (const Stage* stage : stages) run_stage(loaded, *stage, devices, hooks, schedules);
 }
 
 std::optional<std::string> refusal_of(const Stage& stage, const Problem& problem) {

@@ -7,6 +7,7 @@
 #include "reference/stage.h"
 #include "verify/device/device.h"
 #include "verify/result.h"
+#include "verify/schedules.h"
 #include "verify/tensors.h"
 
 namespace block_attention {
@@ -37,9 +38,11 @@ struct RunHooks {
 
 /// Runs every stage on every device that can run it. For each: poisons outputs and surroundings, uploads, runs,
 /// downloads, checks guard zones, gaps, inputs and coverage, and compares O with the oracle (the oracle itself with the
-/// witness) and with the bits of the first device that ran the stage.
+/// witness) and with the bits of the first device that ran the stage. A device whose schedules can be chosen runs each
+/// stage under all of them, until one finds something or gives other bits than the first; it must have been opened with
+/// the first seed.
 void run_case(const LoadedCase& loaded, std::span<const Stage* const> stages, std::span<const NamedDevice> devices,
-              const RunHooks& hooks);
+              const RunHooks& hooks, const Schedules& schedules = {});
 
 /// Why a stage doesn't serve the problem, or nothing.
 std::optional<std::string> refusal_of(const Stage& stage, const Problem& problem);

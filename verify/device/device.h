@@ -73,6 +73,10 @@ class Device {
     /// Waits for every launch. Throws DeviceError if one died.
     virtual void synchronize() = 0;
 
+    /// A device like this one when it was opened, whose kernels run under the schedule of another seed; null where the
+    /// schedule can't be chosen, as on a GPU.
+    [[nodiscard]] virtual std::unique_ptr<Device> with_schedule(std::uint64_t /*seed*/) const { return nullptr; }
+
     /// What was found in the kernels since the last call: always empty on a GPU.
     virtual std::vector<Finding> take_findings() = 0;
 };

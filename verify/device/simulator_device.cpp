@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -71,10 +72,16 @@ simulator::SwizzleMode swizzle_mode(Swizzle swizzle) {
     return simulator::SwizzleMode::none;
 }
 
+/// Modules that were read, for every device with the same options but for the seed.
+using ReadModules = std::unordered_map<const KernelModule*, std::shared_ptr<const simulator::ptx::Module>>;
+
 class SimulatorDevice final : public Device {
   public:
-    explicit SimulatorDevice(const SimulatorDeviceOptions& options)
-        : simulator_(simulator_options(options)), source_root_(options.source_root) {
+    SimulatorDevice(const SimulatorDeviceOptions& options, std::shared_ptr<ReadModules> read)
+        : options_(options),
+          simulator_(simulator_options(options)),
+          source_root_(options.source_root),
+          read_(std::move(read)) {
         if (!source_root_.empty() && !source_root_.ends_with('/')) source_root_ += '/';
         properties_.name = "simulator " + simulator_.target();
         properties_.architecture = simulator_.options().architecture;
@@ -108,19 +115,32 @@ class SimulatorDevice final : public Device {
     }
     std::vector<Finding> take_findings() override;
 
+    [[nodiscard]] std::unique_ptr<Device> with_schedule(std::uint64_t seed) const override {
+        SimulatorDeviceOptions options = options_;
+        options.seed = seed;
+        return std::make_unique<SimulatorDevice>(options, read_);
+    }
+
   private:
     simulator::ModuleHandle load(const KernelModule& module);
 
+    SimulatorDeviceOptions options_;
     simulator::Simulator simulator_;
     std::string source_root_;
     DeviceProperties properties_;
+    std::shared_ptr<ReadModules> read_;
     std::unordered_map<const KernelModule*, simulator::ModuleHandle> modules_;
     std::string death_;  ///< of a launch since the last synchronize()
 };
 
 simulator::ModuleHandle SimulatorDevice::load(const KernelModule& module) {
     if (const auto found = modules_.find(&module); found != modules_.end()) return found->second;
-    const auto handle = simulator_.load(std::string(module.ptx), fmt::format("{}.ptx", module.name));
+    std::shared_ptr<const simulator::ptx::Module>& read = (*read_)[&module];
+    if (!read) {
+        read = std::make_shared<const simulator::ptx::Module>(
+            simulator::ptx::parse(std::string(module.ptx), fmt::format("{}.ptx", module.name)));
+    }
+    const auto handle = simulator_.load(read);
     modules_.emplace(&module, handle);
     return handle;
 }
@@ -167,7 +187,15 @@ void SimulatorDevice::launch(const DeviceLaunch& launch) {
 std::vector<Finding> SimulatorDevice::take_findings() {
     std::vector<Finding> findings = simulator_.take_findings();
     for (auto& finding : findings) {
-        if (!source_root_.empty() && finding.file.starts_with(source_root_)) finding.file.erase(0, source_root_.size());
+        const auto make_relative = [this](std::string& text) {
+            if (source_root_.empty()) return;
+            for (std::size_t at = 0; (at = text.find(source_root_, at)) != std::string::npos;) {
+                text.erase(at, source_root_.size());
+            }
+        };
+        make_relative(finding.file);
+        make_relative(finding.message);
+        std::ranges::for_each(finding.callers, make_relative);
     }
     return findings;
 }
@@ -175,7 +203,7 @@ std::vector<Finding> SimulatorDevice::take_findings() {
 }  // namespace
 
 std::unique_ptr<Device> open_simulator_device(const SimulatorDeviceOptions& options) {
-    return std::make_unique<SimulatorDevice>(options);
+    return std::make_unique<SimulatorDevice>(options, std::make_shared<ReadModules>());
 }
 
 }  // namespace block_attention

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "verify/report/finding_json.h"
 #include "verify/report/table.h"
 
 namespace block_attention {
@@ -15,8 +16,6 @@ Json number(double value) {
     if (std::isnan(value)) return "nan";
     return value > 0 ? "inf" : "-inf";
 }
-
-Json to_json(const Dim3& dim) { return {dim.x, dim.y, dim.z}; }
 
 Json to_json(const DeviceDescription& device) {
     return {{"name", device.name},
@@ -54,22 +53,17 @@ Json to_json(const StorageFault& fault) {
             {"occurrences", fault.occurrences}};
 }
 
-Json to_json(const Finding& finding) {
-    return {{"severity", finding.severity == Severity::error ? "error" : "warning"},
-            {"rule", finding.rule},
-            {"message", finding.message},
-            {"kernel", finding.kernel},
-            {"file", finding.file},
-            {"line", finding.line},
-            {"instruction", finding.instruction},
-            {"ptx_line", finding.ptx_line},
-            {"cta", to_json(finding.cta)},
-            {"thread", to_json(finding.thread)},
-            {"occurrences", finding.occurrences}};
-}
-
 Json to_json(const BitComparison& bits) {
     return {{"device", bits.device}, {"elements", bits.elements}, {"differing", bits.differing}, {"first", bits.first}};
+}
+
+Json to_json(const ScheduleComparison& comparison) {
+    Json json{{"first_seed", comparison.schedules.first_seed},
+              {"count", comparison.schedules.count},
+              {"runs", comparison.runs}};
+    if (comparison.seed) json["seed_that_stands_out"] = *comparison.seed;
+    if (!comparison.difference.empty()) json["difference"] = comparison.difference;
+    return json;
 }
 
 template <typename T>
@@ -102,6 +96,7 @@ Json to_json(const Result& result) {
     json["faults"] = list(result.faults);
     json["findings"] = list(result.findings);
     if (result.bits) json["bits"] = to_json(*result.bits);
+    if (result.schedules) json["schedules"] = to_json(*result.schedules);
     json["seconds"] = {
         {"set_up", result.seconds.set_up}, {"run", result.seconds.run}, {"compare", result.seconds.compare}};
     return json;
@@ -116,8 +111,14 @@ void write_json(std::ostream& stream, const RunDescription& run, std::span<const
         all_passed = all_passed && !failed(result);
         rows.push_back(to_json(result));
     }
-    const Json report{{"format", 1},          {"version", run.version},       {"seed", run.seed},
-                      {"passed", all_passed}, {"devices", list(run.devices)}, {"results", std::move(rows)}};
+    const Json report{{"format", 1},
+                      {"version", run.version},
+                      {"seed", run.seed},
+                      {"schedule_seed", run.schedules.first_seed},
+                      {"schedules", run.schedules.count},
+                      {"passed", all_passed},
+                      {"devices", list(run.devices)},
+                      {"results", std::move(rows)}};
     // Messages may quote bytes of a file that are no UTF-8.
     stream << report.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
 }

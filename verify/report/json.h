@@ -20,7 +20,8 @@ struct DeviceDescription {
 /// What a report says about a run as a whole.
 struct RunDescription {
     std::string version;
-    std::uint64_t seed = 0;
+    std::uint64_t seed = 0;  ///< of the data
+    Schedules schedules;     ///< of the simulator
     std::vector<DeviceDescription> devices;
 };
 

@@ -14,6 +14,13 @@ double total(const Seconds& seconds) { return seconds.set_up + seconds.run + sec
 /// The first line of a result's details, without the rest.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+/// What a reader may want to know of a result that passed as well.
+std::string properties(const Result& result) {
+    if (!result.schedules) return "";
+    return fmt::format("<properties><property name=\"schedules\" value=\"{}\"/></properties>",
+                       result.schedules->schedules.count);
+}
+
 std::string body(const Result& result) {
     if (result.refusal) return fmt::format("<skipped message=\"{}\"/>", escape_xml(*result.refusal));
     if (!failed(result)) return "";
@@ -60,9 +67,9 @@ void write_junit(std::ostream& stream, std::span<const Result> results) {
         results.size(), count(failed) - errors, errors, count([](const Result& result) { return !result.ran(); }),
         seconds);
     for (const Result& result : results) {
-        stream << fmt::format("<testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\">{}</testcase>\n",
+        stream << fmt::format("<testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\">{}{}</testcase>\n",
                               escape_xml(fmt::format("{}.{}", result.stage, result.device)),
-                              escape_xml(result.case_name), total(result.seconds), body(result));
+                              escape_xml(result.case_name), total(result.seconds), properties(result), body(result));
     }
     stream << "</testsuite>\n</testsuites>\n";
 }

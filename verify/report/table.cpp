@@ -15,7 +15,9 @@ namespace {
 std::string outcome(const Result& result) {
     if (result.refusal) return "not served";
     if (result.passed()) {
-        return result.bits ? fmt::format("passed, same bits as on {}", result.bits->device) : "passed";
+        const auto& schedules = result.schedules;
+        return fmt::format("passed{}{}", result.bits ? fmt::format(", same bits as on {}", result.bits->device) : "",
+                           schedules ? fmt::format("; {}", to_string(schedules->schedules, schedules->seed)) : "");
     }
     std::vector<std::string> reasons;
     if (result.error) reasons.emplace_back("did not finish");
@@ -27,6 +29,9 @@ std::string outcome(const Result& result) {
     if (result.bits && result.bits->differing > 0) {
         reasons.push_back(fmt::format("{} of {} differ from {}", grouped(result.bits->differing),
                                       counted(result.bits->elements, "element"), result.bits->device));
+    }
+    if (result.schedules && !result.schedules->difference.empty()) {
+        reasons.emplace_back("the result depends on the schedule");
     }
     return fmt::format("FAILED: {}", fmt::join(reasons, ", "));
 }
@@ -80,6 +85,10 @@ std::string details(const TableStyle& style, const Result& result) {
     if (result.bits && result.bits->differing > 0) {
         text += fmt::format("  {} of {} differ from {}, first {}\n", grouped(result.bits->differing),
                             counted(result.bits->elements, "element"), result.bits->device, result.bits->first);
+    }
+    if (const auto& schedules = result.schedules; schedules && schedules->seed) {
+        text += fmt::format("  {}\n", to_string(schedules->schedules, schedules->seed));
+        if (!schedules->difference.empty()) text += fmt::format("  {}\n", schedules->difference);
     }
     if (!result.comparison.tiles.empty()) text += "  the worst tiles:\n";
     for (const TileComparison& tile : result.comparison.tiles) text += tile_lines(tile);

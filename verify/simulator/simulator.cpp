@@ -180,8 +180,11 @@ void Simulator::poison(std::uint64_t address, std::uint64_t bytes, std::byte pat
 }
 
 ModuleHandle Simulator::load(std::string ptx, std::string path) {
-    auto loaded = std::make_shared<LoadedModule>();
-    loaded->ptx = ptx::parse(std::move(ptx), std::move(path));
+    return load(std::make_shared<const ptx::Module>(ptx::parse(std::move(ptx), std::move(path))));
+}
+
+ModuleHandle Simulator::load(std::shared_ptr<const ptx::Module> module) {
+    auto loaded = std::make_shared<LoadedModule>(std::move(module));
     check_target(loaded->ptx, state_->options, target());
     for (const auto& variable : loaded->ptx.variables) {
         std::uint64_t& address = loaded->addresses.emplace_back(0);

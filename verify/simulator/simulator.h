@@ -13,6 +13,10 @@
 /// A simulated GPU that executes PTX. It knows memory, modules and kernels, and nothing of what they compute.
 namespace block_attention::simulator {
 
+namespace ptx {
+struct Module;
+}
+
 struct Options {
     int architecture = 90;  ///< 90 for sm_90
     bool specific = true;   ///< sm_90a: also runs the instructions of that architecture alone
@@ -71,6 +75,8 @@ class Simulator {
 
     /// Reads a module and puts its variables into global memory. `path` names it in messages.
     ModuleHandle load(std::string ptx, std::string path);
+    /// The same for a module that ptx::parse has read, and that other simulators may share.
+    ModuleHandle load(std::shared_ptr<const ptx::Module> module);
     /// Names of the module's kernels.
     [[nodiscard]] std::vector<std::string_view> kernels(ModuleHandle module) const;
     /// Throws ptx::PtxError if the kernel uses anything that is not simulated.

@@ -55,11 +55,10 @@ const std::byte* MatrixOperand::read(std::uint32_t address, std::uint32_t mn, st
 std::string MatrixOperand::explain() const {
     if (!first_missing_) return {};
     const auto pc = issuer_.warp->index_of(*issuer_.instruction);
-    const SourcePlace place = source_place(issuer_.warp->program(), pc);
     return fmt::format(
-        "it rests on the instruction of {}:{}, whose operand {} was not there when it was read: the shared memory at {:#x} "
-        "was never written, or has yet to arrive",
-        place.file, place.line, name_, *first_missing_);
+        "it rests on the instruction of {}, whose operand {} was not there when it was read: the shared memory at "
+        "{:#x} was never written, or has yet to arrive",
+        place_text(issuer_.warp->program(), pc), name_, *first_missing_);
 }
 
 }  // namespace block_attention::simulator

@@ -23,9 +23,7 @@ constexpr std::uint32_t kPoisonWord = static_cast<std::uint32_t>(kPoison);
 constexpr std::uint32_t kPoisonUpper = kPoisonWord & 0xFFFF0000;
 
 std::string place_of(const Issuer& issuer) {
-    const Program& program = issuer.warp->program();
-    const SourcePlace place = source_place(program, issuer.warp->index_of(*issuer.instruction));
-    return fmt::format("{}:{}", place.file, place.line);
+    return place_text(issuer.warp->program(), issuer.warp->index_of(*issuer.instruction));
 }
 
 bool overlap(std::span<const TensorMemoryRegion> some, std::span<const TensorMemoryRegion> others) {

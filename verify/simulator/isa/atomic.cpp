@@ -28,8 +28,19 @@ struct Add {
         using U = std::make_unsigned_t<T>;
         return static_cast<T>(static_cast<U>(old) + static_cast<U>(b));
     }
-    /// Of two NaNs the second one wins, and stays as it is (measured on H200).
-    static double apply(double old, double b, double) { return is_nan(b) ? b : is_nan(old) ? old : old + b; }
+};
+
+/// In global memory the second of two NaNs wins, and stays as it is; in shared memory the first one wins and becomes
+/// quiet (measured on H200).
+struct AddDouble {
+    static double apply(double old, double b, bool in_shared_memory) {
+        if (!is_nan(old) && !is_nan(b)) return canonical(old + b);
+        if (in_shared_memory) return quiet(is_nan(old) ? old : b);
+        return is_nan(b) ? b : old;
+    }
+
+  private:
+    static double canonical(double sum) { return is_nan(sum) ? std::bit_cast<double>(kNan64) : sum; }
 };
 
 /// Subnormal operands and sums become zeros in global memory, but not in shared memory (PTX ISA 9.7.13.5).
@@ -146,7 +157,7 @@ Outcome execute_atomic(Warp& warp, const Decoded& i) {
         const auto lane = static_cast<unsigned>(std::countr_zero(left));
         const std::atomic_ref<Bits> cell(*reinterpret_cast<Bits*>(access.data[lane]));
         const auto update = [&](T old) {
-            if constexpr (std::is_same_v<Operation, AddFloat>) {
+            if constexpr (std::is_floating_point_v<T>) {
                 return Operation::apply(old, from_cell<T>(b[lane]), in_shared_memory(i, addresses[lane]));
             } else {
                 return Operation::apply(old, from_cell<T>(b[lane]), from_cell<T>(c[lane]));
@@ -197,7 +208,7 @@ Execute choose_add(Type type) {
         case Type::f32:
             return &execute_atomic<AddFloat, float>;
         case Type::f64:
-            return &execute_atomic<Add, double>;
+            return &execute_atomic<AddDouble, double>;
         case Type::f16:
             return &execute_atomic<AddSixteen<Half, 1>, std::uint16_t>;
         case Type::bf16:

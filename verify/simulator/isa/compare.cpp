@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include "verify/simulator/isa/decoder.h"
@@ -58,10 +59,17 @@ struct FlushedFloat {
     float value = 0;
 };
 
+struct FlushedHalf {
+    Half value;
+};
+
 template <typename T>
 auto comparable(T value) {
     if constexpr (std::is_same_v<T, FlushedFloat>) {
         return std::fabs(value.value) < 0x1p-126F ? 0.0F : value.value;
+    } else if constexpr (std::is_same_v<T, FlushedHalf>) {
+        const float number = to_float(value.value);
+        return std::fabs(number) < 0x1p-14F ? 0.0F : number;
     } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
         return to_float(value);
     } else {
@@ -69,14 +77,16 @@ auto comparable(T value) {
     }
 }
 
+/// Compares the values that begin at bit `shift` of the registers.
 template <Comparison comparison, typename T>
-LaneMask compare_lanes(Warp& warp, const Decoded& i) {
+LaneMask compare_lanes(Warp& warp, const Decoded& i, unsigned shift = 0) {
     warp.require(i, i.slots[1], i.slots[2]);
     const auto* a = warp.lanes_of<Cell<T>>(i.slots[1]);
     const auto* b = warp.lanes_of<Cell<T>>(i.slots[2]);
     LaneMask result = 0;
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-        const bool holds = compare<comparison>(comparable(from_cell<T>(a[lane])), comparable(from_cell<T>(b[lane])));
+        const bool holds =
+            compare<comparison>(comparable(from_cell<T>(a[lane] >> shift)), comparable(from_cell<T>(b[lane] >> shift)));
         result |= LaneMask{holds} << lane;
     }
     return result;
@@ -136,23 +146,67 @@ struct SetValue {
     }
 };
 
+/// setp on two values in a register: slots[0] compares the low ones, slots[3] the high ones.
+template <Comparison comparison, typename T>
+struct SetPredicateOfEach {
+    static Outcome execute(Warp& warp, const Decoded& i) {
+        const LaneMask low = compare_lanes<comparison, T>(warp, i);
+        const LaneMask high = compare_lanes<comparison, T>(warp, i, 16);
+        warp.require(i, i.slots[4]);
+        const LaneMask other = warp.predicate(i.slots[4]) ^ i.flip;
+        warp.commit_predicate(i.slots[0], combine(Combine{i.flags}, low, other));
+        warp.commit_predicate(i.slots[3], combine(Combine{i.flags}, high, other));
+        return Outcome::next;
+    }
+};
+
+/// set on two values in a register.
+template <Comparison comparison, typename T>
+struct SetValues {
+    static Outcome execute(Warp& warp, const Decoded& i) {
+        const LaneMask low = compare_lanes<comparison, T>(warp, i);
+        const LaneMask high = compare_lanes<comparison, T>(warp, i, 16);
+        warp.require(i, i.slots[4]);
+        const LaneMask other = warp.predicate(i.slots[4]) ^ i.flip;
+        const LaneMask low_holds = combine(Combine{i.flags}, low, other);
+        const LaneMask high_holds = combine(Combine{i.flags}, high, other);
+        const auto one = static_cast<std::uint32_t>(i.immediate);
+        alignas(64) Lanes<std::uint32_t> result;
+        for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+            result[lane] = ((low_holds >> lane & 1) != 0 ? one : 0) | ((high_holds >> lane & 1) != 0 ? one << 16 : 0);
+        }
+        warp.commit(i.slots[0], result);
+        return Outcome::next;
+    }
+};
+
+/// Whether an executor takes registers with two values each, of the types f16 and bf16 then.
+template <template <Comparison, typename> typename>
+constexpr bool kOfPairs = false;
+template <>
+constexpr bool kOfPairs<SetPredicateOfEach> = true;
+template <>
+constexpr bool kOfPairs<SetValues> = true;
+
 template <template <Comparison, typename> typename Executor, Comparison comparison>
 Execute choose_type(Type type, bool ftz) {
     constexpr bool kEquality = comparison == Comparison::eq || comparison == Comparison::ne;
     constexpr bool kInteger = comparison <= Comparison::ge;
-    switch (type) {
-        case Type::f32:
+    if constexpr (!kOfPairs<Executor>) {
+        if (type == Type::f32) {
             return ftz ? &Executor<comparison, FlushedFloat>::execute : &Executor<comparison, float>::execute;
-        case Type::f64:
-            return ftz ? nullptr : &Executor<comparison, double>::execute;
+        }
+        if (type == Type::f64) return ftz ? nullptr : &Executor<comparison, double>::execute;
+    }
+    switch (type) {
         case Type::f16:
-            return ftz ? nullptr : &Executor<comparison, Half>::execute;
+            return ftz ? &Executor<comparison, FlushedHalf>::execute : &Executor<comparison, Half>::execute;
         case Type::bf16:
             return ftz ? nullptr : &Executor<comparison, BFloat16>::execute;
         default:
             break;
     }
-    if constexpr (kInteger) {
+    if constexpr (kInteger && !kOfPairs<Executor>) {
         if (ftz || (is_bits(type) && !kEquality)) return nullptr;
         switch (type) {
             case Type::b16:
@@ -261,6 +315,13 @@ void decode_compared(Decoder& d, Type type, const ComparisonModifiers& modifiers
     d.result.flip = other.flip;
 }
 
+/// The type of each of two values in a register.
+std::optional<Type> part_of(Type type) {
+    if (type == Type::f16x2) return Type::f16;
+    if (type == Type::bf16x2) return Type::bf16;
+    return std::nullopt;
+}
+
 void decode_set_predicate(Decoder& d) {
     const auto modifiers = take_comparison(d);
     const Type type = d.take_type();
@@ -269,6 +330,14 @@ void decode_set_predicate(Decoder& d) {
     decode_compared(d, type, modifiers);
     const ptx::Operand& destination = d.operand(0);
     const bool pair = destination.kind == ptx::Operand::Kind::pair;
+    if (const auto part = part_of(type)) {
+        if (!pair) d.refuse_operand(destination, "a pair p|q is needed, a predicate for each of the two values");
+        d.result.slots[0] = d.destination(destination.elements.at(0), Type::pred);
+        d.result.slots[3] = d.destination(destination.elements.at(1), Type::pred);
+        d.result.execute =
+            d.required(choose_comparison<SetPredicateOfEach>(modifiers.comparison, *part, modifiers.ftz), type);
+        return;
+    }
     d.result.slots[0] = d.destination(pair ? destination.elements.at(0) : destination, Type::pred);
     d.result.slots[3] = pair ? d.destination(destination.elements.at(1), Type::pred) : d.builder().scratch(1);
     const bool simple = !pair && modifiers.combine == Combine::none;
@@ -277,19 +346,44 @@ void decode_set_predicate(Decoder& d) {
                                   type);
 }
 
+/// What set writes where the comparison holds; nothing if it has no such result.
+std::optional<std::uint64_t> value_of_true(Type result, Type compared) {
+    switch (result) {
+        case Type::u32:
+        case Type::s32:
+            return 0xFFFFFFFF;
+        case Type::f32:
+            return 0x3F800000;
+        case Type::u16:
+        case Type::s16:
+            return compared == Type::f16 || compared == Type::bf16 ? std::optional<std::uint64_t>(0xFFFF)
+                                                                   : std::nullopt;
+        case Type::f16:
+        case Type::f16x2:
+            return 0x3C00;
+        case Type::bf16:
+        case Type::bf16x2:
+            return 0x3F80;
+        default:
+            return std::nullopt;
+    }
+}
+
 void decode_set(Decoder& d) {
     const auto modifiers = take_comparison(d);
     const Type result_type = d.take_type();
     const Type type = d.take_type();
     d.finish_modifiers();
-    if (result_type != Type::u32 && result_type != Type::s32 && result_type != Type::f32) {
-        d.refuse("its result type is .u32, .s32 or .f32");
-    }
+    const auto value = value_of_true(result_type, type);
+    if (!value || (part_of(type) && result_type != type)) d.refuse("it has no such result type for these operands");
     d.expect_operands(3, 4);
     decode_compared(d, type, modifiers);
     d.result.slots[0] = d.destination(0, result_type);
-    d.result.immediate = result_type == Type::f32 ? 0x3F800000 : 0xFFFFFFFF;
-    d.result.execute = d.required(choose_comparison<SetValue>(modifiers.comparison, type, modifiers.ftz), type);
+    d.result.immediate = *value;
+    const auto part = part_of(type);
+    d.result.execute = d.required(part ? choose_comparison<SetValues>(modifiers.comparison, *part, modifiers.ftz)
+                                       : choose_comparison<SetValue>(modifiers.comparison, type, modifiers.ftz),
+                                  type);
 }
 
 /// slots[0] = predicate slots[3] ? slots[1] : slots[2].

@@ -8,6 +8,7 @@
 
 #include "verify/simulator/isa/approximate.h"
 #include "verify/simulator/isa/decoder.h"
+#include "verify/simulator/isa/flush.h"
 #include "verify/simulator/isa/half.h"
 #include "verify/simulator/isa/lanes.h"
 #include "verify/simulator/isa/rounding.h"
@@ -31,11 +32,14 @@ struct Subtract {
     }
 };
 
+// For results near the least normal number `scaled` is the operation's result times kFlushScale, rounded once.
+
 struct Multiply {
     template <typename T>
     static T apply(T a, T b) {
         return a * b;
     }
+    static float scaled(float a, float b) { return scaled_product(a, b); }
 };
 
 struct MultiplyAdd {
@@ -43,13 +47,22 @@ struct MultiplyAdd {
     static T apply(T a, T b, T c) {
         return std::fma(a, b, c);
     }
+    static float scaled(float a, float b, float c) {
+        const bool small = std::fabs(a) < 1;
+        return std::fma(a * (small ? kFlushScale : 1.0F), b * (small ? 1.0F : kFlushScale), c * kFlushScale);
+    }
 };
 
 struct Divide {
+    /// ptxas makes a division of other instructions, and the NaN that comes of them is the dividend's (measured on
+    /// H200).
+    static constexpr bool kPrefersFirstNan = true;
+
     template <typename T>
     static T apply(T a, T b) {
         return a / b;
     }
+    static float scaled(float a, float b) { return a * kFlushScale / b; }
 };
 
 struct Reciprocal {
@@ -57,6 +70,7 @@ struct Reciprocal {
     static T apply(T a) {
         return T{1} / a;
     }
+    static float scaled(float a) { return kFlushScale / a; }
 };
 
 struct SquareRoot {
@@ -65,8 +79,6 @@ struct SquareRoot {
         return std::sqrt(a);
     }
 };
-
-inline float canonical(float value) { return value != value ? std::bit_cast<float>(kNan32) : value; }
 
 /// Into [0, 1]; NaN becomes +0 (.sat).
 template <typename T>
@@ -88,16 +100,29 @@ template <typename Operation, bool ftz, After after>
 struct Single {
     template <typename... T>
     static float apply(T... operands) {
-        float result = canonical(Operation::apply((ftz ? flush(operands) : operands)...));
-        if constexpr (ftz) result = flush(result);
-        return clamp(result, after);
+        if constexpr (ftz) {
+            const float result = canonical(Operation::apply(flush(operands)...));
+            return clamp(flush_result<Operation>(result, flush(operands)...), after);
+        } else {
+            return clamp(canonical(Operation::apply(operands...)), after);
+        }
     }
 };
 
 /// Which operand's NaN becomes the result's, by preference (measured on H200).
-inline double propagated_nan(double a) { return a; }
-inline double propagated_nan(double a, double b) { return is_nan(b) ? b : a; }
-inline double propagated_nan(double a, double b, double c) { return is_nan(b) ? b : is_nan(c) ? c : a; }
+template <typename Operation>
+double propagated_nan(double a) {
+    return a;
+}
+template <typename Operation>
+double propagated_nan(double a, double b) {
+    if constexpr (requires { Operation::kPrefersFirstNan; }) return is_nan(a) ? a : b;
+    return is_nan(b) ? b : a;
+}
+template <typename Operation>
+double propagated_nan(double a, double b, double c) {
+    return is_nan(b) ? b : is_nan(c) ? c : a;
+}
 
 template <typename Operation>
 struct Double {
@@ -105,7 +130,7 @@ struct Double {
     static double apply(T... operands) {
         const double result = Operation::apply(operands...);
         if (!is_nan(result)) return result;
-        const double nan = propagated_nan(operands...);
+        const double nan = propagated_nan<Operation>(operands...);
         return is_nan(nan) ? quiet(nan) : std::bit_cast<double>(kNan64);
     }
 };
@@ -144,6 +169,19 @@ inline Half flush(Half value) {
 }
 inline BFloat16 flush(BFloat16 value) { return value; }
 
+/// Rounds an exact result, given in float, to 16 bits. What would be subnormal but for the rounding of the subnormal
+/// numbers' coarser grid is flushed (measured on H200). The limit is where rounding to 11 bits gives 2^-14.
+template <typename T, bool ftz>
+T round_result(float exact) {
+    constexpr float kRoundsToNormal = 0x1.FFEp-15F;
+    return round_to<T>(ftz && std::fabs(exact) < kRoundsToNormal ? std::copysign(0.0F, exact) : exact);
+}
+
+template <typename T>
+T clamp_sixteen(T value, After after) {
+    return after == After::nothing ? value : round_to<T>(clamp(to_float(value), after));
+}
+
 /// An operation on 16-bit values that is computed in float and rounded. For a sum, a difference or a product rounding
 /// twice is harmless, since float has more than twice the precision (24 >= 2 * 11 + 2).
 template <typename Operation, bool ftz, After after>
@@ -151,9 +189,7 @@ struct Sixteen {
     template <typename T, typename... Rest>
     static T apply(T first, Rest... rest) {
         const auto prepared = [](T value) { return to_float(ftz ? flush(value) : value); };
-        T result = round_to<T>(Operation::apply(prepared(first), prepared(rest)...));
-        if constexpr (ftz) result = flush(result);
-        return after == After::nothing ? result : round_to<T>(clamp(to_float(result), after));
+        return clamp_sixteen(round_result<T, ftz>(Operation::apply(prepared(first), prepared(rest)...)), after);
     }
 };
 
@@ -161,8 +197,9 @@ template <bool ftz, After after>
 struct Sixteen<MultiplyAdd, ftz, after> {
     template <typename T>
     static T apply(T a, T b, T c) {
-        T result = ftz ? flush(fused_multiply_add(flush(a), flush(b), flush(c))) : fused_multiply_add(a, b, c);
-        return after == After::nothing ? result : round_to<T>(clamp(to_float(result), after));
+        const auto prepared = [](T value) { return ftz ? flush(value) : value; };
+        const float sum = fused_multiply_add_to_odd(prepared(a), prepared(b), prepared(c));
+        return clamp_sixteen(round_result<T, ftz>(sum), after);
     }
 };
 
@@ -315,7 +352,7 @@ template <typename Operation, std::size_t sources>
 void decode_arithmetic(Decoder& d) {
     constexpr bool kDivides = std::is_same_v<Operation, Divide> || std::is_same_v<Operation, Reciprocal> ||
                               std::is_same_v<Operation, SquareRoot>;
-    if (kDivides && (d.take("approx") || d.take("full"))) {
+    if (std::is_same_v<Operation, SquareRoot> && d.take("approx")) {
         d.refuse("the bits of this approximation are not documented, so that it cannot be simulated; use .rn");
     }
     const auto rounding = take_rounding(d);
@@ -405,13 +442,22 @@ void decode_reciprocal(Decoder& d) {
     }
 }
 
+void decode_division(Decoder& d) {
+    const auto full = d.take_one<bool>({{"approx", false}, {"full", true}});
+    if (full) {
+        decode_quotient_approximation(d, *full);
+    } else {
+        decode_arithmetic<Divide, 2>(d);
+    }
+}
+
 constexpr std::array kOpcodes{
     Opcode{"add", decode_arithmetic<Add, 2>},
     Opcode{"sub", decode_arithmetic<Subtract, 2>},
     Opcode{"mul", decode_arithmetic<Multiply, 2>},
     Opcode{"fma", decode_arithmetic<MultiplyAdd, 3>},
     Opcode{"mad", decode_arithmetic<MultiplyAdd, 3>},
-    Opcode{"div", decode_arithmetic<Divide, 2>},
+    Opcode{"div", decode_division},
     Opcode{"rcp", decode_reciprocal},
     Opcode{"sqrt", decode_arithmetic<SquareRoot, 1>},
     Opcode{"min", decode_extremum<false>},

@@ -78,15 +78,15 @@ inline float round_to_odd(double value, double error) {
         odd(std::bit_cast<std::uint32_t>(rounded), lost, std::fabs(static_cast<double>(rounded)) > std::fabs(precise)));
 }
 
-/// a * b + c, rounded once. The product of two 16-bit numbers is exact in double.
+/// a * b + c, rounded to odd. The product of two 16-bit numbers is exact in double.
 template <typename T>
-T fused_multiply_add(T a, T b, T c) {
+float fused_multiply_add_to_odd(T a, T b, T c) {
     const double product = double{to_float(a)} * double{to_float(b)};
     const double addend = to_float(c);
     const double sum = product + addend;
     const double share = sum - product;
     const double error = (product - (sum - share)) + (addend - share);
-    return round_to<T>(round_to_odd(sum, error));
+    return round_to_odd(sum, error);
 }
 
 }  // namespace block_attention::simulator

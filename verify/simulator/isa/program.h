@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "verify/simulator/ptx/module.h"
@@ -85,7 +86,10 @@ struct PlacedVariable {
 
 /// A PTX module with its module-scope variables placed in global memory.
 struct LoadedModule {
-    ptx::Module ptx;
+    explicit LoadedModule(std::shared_ptr<const ptx::Module> module) : owner(std::move(module)), ptx(*owner) {}
+
+    std::shared_ptr<const ptx::Module> owner;  ///< several simulators may share one
+    const ptx::Module& ptx;
     std::vector<std::uint64_t> addresses;  ///< of ptx.variables; 0 for shared ones, which every kernel places itself
 };
 

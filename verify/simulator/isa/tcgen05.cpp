@@ -4,7 +4,6 @@
 
 #include <array>
 #include <bit>
-#include <charconv>
 #include <vector>
 
 #include "verify/simulator/engines/tcgen05.h"
@@ -169,18 +168,8 @@ void decode_fence(Decoder& d) {
     d.result.execute = &execute_fence;
 }
 
-/// sm_100a, sm_100f, sm_103a, ...: tcgen05 belongs to architectures and families from sm_100 to sm_119 alone.
-void require_target(Decoder& d) {
-    std::string_view target = d.builder().module().ptx.target;
-    const bool specific = target.ends_with('a') || target.ends_with('f');
-    unsigned architecture = 0;
-    if (target.starts_with("sm_")) std::from_chars(target.data() + 3, target.data() + target.size(), architecture);
-    if (specific && architecture >= 100 && architecture < 120) return;
-    d.refuse(fmt::format("it needs a target such as sm_100a, but the module's is {}", target));
-}
-
 void decode_tcgen05(Decoder& d) {
-    require_target(d);
+    d.require_target("sm_100");
     if (d.take("alloc")) return decode_allocate(d);
     if (d.take("dealloc")) return decode_free(d);
     if (d.take("relinquish_alloc_permit")) return decode_relinquish(d);

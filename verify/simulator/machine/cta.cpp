@@ -158,13 +158,12 @@ void Cta::check_warpgroup(Warp& warp, const Decoded& instruction, std::array<std
     } else if (const auto& entry = log.entries[issued];
                entry.instruction != &instruction || entry.descriptors != descriptors) {
         warp.report(Rule::matrix, instruction, kAllLanes, [&] {
-            const SourcePlace place = source_place(program_, warp.index_of(*entry.instruction));
             return fmt::format(
                 "warp {} issues a wgmma with the descriptors {:#x} and {:#x} while another warp of its warpgroup "
                 "issues "
-                "that of {}:{} with {:#x} and {:#x}; the four warps must execute the same one",
-                warp.index(), descriptors[0], descriptors[1], place.file, place.line, entry.descriptors[0],
-                entry.descriptors[1]);
+                "that of {} with {:#x} and {:#x}; the four warps must execute the same one",
+                warp.index(), descriptors[0], descriptors[1], place_text(program_, warp.index_of(*entry.instruction)),
+                entry.descriptors[0], entry.descriptors[1]);
         });
     }
     ++issued;
@@ -229,10 +228,9 @@ std::string Cta::describe_waiters() const {
     std::string text;
     for (const auto& [how, warps] : groups) {
         const auto& [pc, wait, key, lanes] = how;
-        const SourcePlace place = source_place(program_, pc);
         if (!text.empty()) text += "; ";
-        text += fmt::format("{} {}, {}, at {}:{} ({})", warps.size() == 1 ? "warp" : "warps", fmt::join(warps, ", "),
-                            to_string_lanes(lanes), place.file, place.line, instruction_text(program_, pc));
+        text += fmt::format("{} {}, {}, at {} ({})", warps.size() == 1 ? "warp" : "warps", fmt::join(warps, ", "),
+                            to_string_lanes(lanes), place_text(program_, pc), instruction_text(program_, pc));
         text += describe_wait({pc, lanes, wait, key, false});
     }
     const auto exited = std::ranges::count(warps_, true, &Warp::finished);

@@ -52,10 +52,6 @@ std::uint64_t constant(const Cta&, const Warp&, unsigned) {
     return value;
 }
 
-std::uint64_t warps_per_cta(const Cta& cta, const Warp&, unsigned) {
-    return (cta.grid().block.count() + kWarpSize - 1) / kWarpSize;
-}
-
 /// Without clusters every CTA is a cluster of its own (PTX ISA 10, %clusterid and following).
 constexpr std::array kReaders{
     Reader{"%tid.x", read_thread<&Dim3::x>},
@@ -88,7 +84,7 @@ constexpr std::array kReaders{
            [](const Cta& cta, const Warp&, unsigned) { return std::uint64_t{cta.grid().explicit_cluster}; }},
     Reader{"%laneid", [](const Cta&, const Warp&, unsigned lane) { return std::uint64_t{lane}; }},
     Reader{"%warpid", [](const Cta&, const Warp& warp, unsigned) { return std::uint64_t{warp.index()}; }},
-    Reader{"%nwarpid", warps_per_cta},
+    Reader{"%nwarpid", constant<64>},  // of a multiprocessor (measured on H200)
     Reader{"%smid", [](const Cta& cta, const Warp&, unsigned) { return cta.number() % cta.grid().multiprocessors; }},
     Reader{"%nsmid", [](const Cta& cta, const Warp&, unsigned) { return std::uint64_t{cta.grid().multiprocessors}; }},
     Reader{"%gridid", [](const Cta& cta, const Warp&, unsigned) { return cta.grid().number; }},
@@ -105,8 +101,12 @@ constexpr std::array kReaders{
            [](const Cta& cta, const Warp&, unsigned) { return std::uint64_t{cta.grid().shared_bytes}; }},
     Reader{"%aggr_smem_size",
            [](const Cta& cta, const Warp&, unsigned) { return std::uint64_t{cta.grid().shared_bytes} + kSharedBase; }},
+    // What the system keeps for itself, and how far that may grow (measured on H200).
     Reader{"%reserved_smem_offset_begin", constant<0>},
-    Reader{"%reserved_smem_offset_end", constant<kSharedBase>},
+    Reader{"%reserved_smem_offset_end", constant<0x120>},
+    Reader{"%reserved_smem_offset_cap", constant<kSharedBase>},
+    Reader{"%reserved_smem_offset_0", constant<0>},
+    Reader{"%reserved_smem_offset_1", constant<0>},
     Reader{"WARP_SZ", constant<kWarpSize>},
 };
 

@@ -22,6 +22,7 @@ struct BlackwellGemm {
     static constexpr std::uint32_t kBytesA = kTileM * kTileK * 2;
     static constexpr std::uint32_t kBytesB = kTileK * kTileN * 2;
 
+    // NOLINTBEGIN(modernize-avoid-c-arrays): the kernel uses them, and device code has no std::array
     struct Shared {
         alignas(1024) std::uint16_t a[kStages][kTileM][kTileK];
         std::uint16_t b[kStages][kTileN / kBlockN][kTileK][kBlockN];
@@ -31,6 +32,7 @@ struct BlackwellGemm {
         std::uint64_t accumulator_full;  ///< the sums are complete
         std::uint32_t tmem;              ///< the accumulator's address in Tensor Memory
     };
+    // NOLINTEND(modernize-avoid-c-arrays)
 };
 
 }  // namespace block_attention::programs

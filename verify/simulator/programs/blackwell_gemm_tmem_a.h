@@ -22,6 +22,7 @@ struct BlackwellGemmTmemA {
     static constexpr std::uint32_t kBytesB = kTileK * kTileN * 2;
     static_assert(kTmemA + kStages * kTmemStageA == kTmemColumns);
 
+    // NOLINTBEGIN(modernize-avoid-c-arrays): the kernel uses them, and device code has no std::array
     struct Shared {
         alignas(1024) std::uint16_t b[kStages][kTileN / kBlockN][kTileK][kBlockN];
         std::uint64_t full[kStages];     ///< a stage's operands have arrived
@@ -29,6 +30,7 @@ struct BlackwellGemmTmemA {
         std::uint64_t accumulator_full;  ///< the sums are complete
         std::uint32_t tmem;              ///< address in Tensor Memory
     };
+    // NOLINTEND(modernize-avoid-c-arrays)
 };
 
 /// Sizes of the matrices, for a kernel that reads A and writes C by plain accesses.

@@ -21,6 +21,7 @@ struct BlackwellGemmWarpSpecialized {
     static constexpr std::uint32_t kBytesA = kTileM * kTileK * 2;
     static constexpr std::uint32_t kBytesB = kTileK * kTileN * 2;
 
+    // NOLINTBEGIN(modernize-avoid-c-arrays): the kernel uses them, and device code has no std::array
     struct Shared {
         alignas(1024) std::uint16_t a[kStages][kTileM][kTileK];
         std::uint16_t b[kStages][kTileN / kBlockN][kTileK][kBlockN];
@@ -31,6 +32,7 @@ struct BlackwellGemmWarpSpecialized {
         std::uint64_t accumulator_empty[kAccumulators];  ///< a tile's sums have been read
         std::uint32_t tmem;                              ///< the accumulators' address in Tensor Memory
     };
+    // NOLINTEND(modernize-avoid-c-arrays)
 };
 
 /// The output tiles: number `i` is in row i % rows and column i / rows of tiles.

@@ -129,7 +129,8 @@ TEST_CASE("a result is compared element by element") {
     const Product product = make_product(all_programs().front(), {16, 8, 640}, Input::normal);
     CHECK(product.error.minCoeff() > 0);
     CHECK(product.error.maxCoeff() < 1e-3);
-    CHECK(find_mismatch(product, std::vector<std::byte>(16 * 8 * 4))->starts_with("C[0, 0] is 0; A B is "));
+    CHECK(
+        find_mismatch(product, std::vector<std::byte>(std::size_t{16} * 8 * 4))->starts_with("C[0, 0] is 0; A B is "));
 }
 
 TEST_CASE("checksums") {
