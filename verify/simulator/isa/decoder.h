@@ -140,5 +140,6 @@ std::span<const Opcode> async_copy_opcodes();
 std::span<const Opcode> warp_opcodes();
 std::span<const Opcode> wgmma_opcodes();
 std::span<const Opcode> matrix_opcodes();
+std::span<const Opcode> tcgen05_opcodes();
 
 }  // namespace block_attention::simulator

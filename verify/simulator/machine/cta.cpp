@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "verify/simulator/engines/tcgen05.h"
 #include "verify/simulator/engines/wgmma.h"
 #include "verify/simulator/machine/address_space.h"
 #include "verify/simulator/machine/cluster.h"
@@ -75,6 +76,7 @@ void Cta::start(std::uint64_t number) {
     bulk_groups_.assign(warps_.size() * kWarpSize, {});
     for (const auto& queue : wgmma_queues_) queue->clear();
     warpgroups_.assign((warps_.size() + 3) / 4, {});
+    if (tcgen05_) tcgen05_->clear();
     findings_.clear();
     std::fill_n(shared_.data(), grid_.shared_bytes, static_cast<std::byte>(kPoison & 0xFF));
     std::fill_n(shared_shadow_.data(), grid_.shared_bytes, std::byte{0});
@@ -171,6 +173,11 @@ void Cta::check_warpgroup(Warp& warp, const Decoded& instruction, std::array<std
     }
 }
 
+Tcgen05Queue& Cta::tcgen05() {
+    if (!tcgen05_) tcgen05_ = std::make_unique<Tcgen05Queue>(*this);
+    return *tcgen05_;
+}
+
 void Cta::wake(Wait wait, std::optional<std::uint32_t> key) {
     cluster_.progress();
     for (Warp& warp : warps_) {
@@ -199,6 +206,7 @@ void Cta::warp_finished() {
     for (std::uint32_t number = 0; number < kBarriers; ++number) {
         if (barriers_[number].expected == 0) complete_if_full(number);
     }
+    if (tcgen05_ && finished()) tcgen05_->cta_exits();
 }
 
 void Cta::report_deadlock() {
