@@ -144,10 +144,11 @@ __device__ void attend(const CUtensorMap& q_map, const CUtensorMap& k_map, const
     }
     mbarrier_wait(shared.loaded, 0);
 
-    // A neighbour's row of V may hold an infinity or a NaN, which times a probability of 0 is a NaN.
+    // A short tile's other rows become zeros: a neighbour's row may hold an infinity or a NaN, which times a
+    // probability of 0 is a NaN.
     if (tile.length < kRows) {
-        for (int block = 0; block < L::kBlocks; ++block) {
-            auto* rows = reinterpret_cast<uint4*>(shared.v + block * L::kBlockBytes);
+        for (int block = 0; block < 3 * L::kBlocks; ++block) {  // of q, k and v, which lie side by side
+            auto* rows = reinterpret_cast<uint4*>(shared.q + block * L::kBlockBytes);
             for (int i = tile.length * 8 + static_cast<int>(threadIdx.x); i < kRows * 8; i += L::kThreads) {
                 rows[i] = make_uint4(0, 0, 0, 0);
             }

@@ -9,7 +9,7 @@ namespace block_attention {
 
 enum class Severity : std::uint8_t { warning, error };
 
-/// Something wrong that a kernel did, at its first occurrence; further ones of the same rule at the same instruction
+/// Something wrong that a kernel did, at its first occurrence; further ones of the same rule at the same source line
 /// only count.
 struct Finding {
     Severity severity = Severity::error;
