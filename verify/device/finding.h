@@ -16,8 +16,8 @@ struct Finding {
     std::string rule;     ///< "out-of-bounds", "misaligned", "uninitialized-read", ...
     std::string message;  ///< one sentence: the access, the address, the buffer and its limits
     std::string kernel;
-    std::string file;         ///< CUDA source as recorded by -lineinfo, or the PTX file's name without it
-    std::uint32_t line = 0;   ///< in `file`
+    std::string file;        ///< CUDA source as recorded by -lineinfo, or the PTX file's name without it
+    std::uint32_t line = 0;  ///< in `file`
     /// Where the function that holds the line was inlined, and that one in turn: "kernel.cu:12", innermost first.
     std::vector<std::string> callers{};
     std::string instruction;  ///< the PTX instruction's text
