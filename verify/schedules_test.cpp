@@ -64,7 +64,8 @@ TEST_CASE("seeds go on at 0 behind the largest") {
 
 TEST_CASE("reports say how many schedules gave one result, or which stands out") {
     CHECK(to_string({.first_seed = 5, .count = 2000}, std::nullopt) == "schedules: 2,000, one result");
-    CHECK(to_string({.first_seed = 5, .count = 200}, 17) == "schedules: seed 17 of 5 to 204 stands out");
+    CHECK(to_string({.first_seed = 5, .count = 200}, 17) ==
+          "schedules: seed 17 of 5 to 204 stands out; --schedule-seed 17 replays it");
     CHECK(words({.first_seed = 5, .count = 1}, 5).empty());
     CHECK(words({.first_seed = 5, .count = 1}, 6) == ", 1 schedule from seed 5");
     CHECK(words({.first_seed = 5, .count = 200}, 5) == ", 200 schedules from seed 5");

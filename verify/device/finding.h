@@ -9,15 +9,15 @@ namespace block_attention {
 
 enum class Severity : std::uint8_t { warning, error };
 
-/// Something wrong that a kernel did, at its first occurrence; further ones of the same rule at the same instruction
+/// Something wrong that a kernel did, at its first occurrence; further ones of the same rule at the same source line
 /// only count.
 struct Finding {
     Severity severity = Severity::error;
     std::string rule;     ///< "out-of-bounds", "misaligned", "uninitialized-read", ...
     std::string message;  ///< one sentence: the access, the address, the buffer and its limits
     std::string kernel;
-    std::string file;         ///< CUDA source as recorded by -lineinfo, or the PTX file's name without it
-    std::uint32_t line = 0;   ///< in `file`
+    std::string file;        ///< CUDA source as recorded by -lineinfo, or the PTX file's name without it
+    std::uint32_t line = 0;  ///< in `file`
     /// Where the function that holds the line was inlined, and that one in turn: "kernel.cu:12", innermost first.
     std::vector<std::string> callers{};
     std::string instruction;  ///< the PTX instruction's text

@@ -85,6 +85,7 @@ class SimulatorDevice final : public Device {
         if (!source_root_.empty() && !source_root_.ends_with('/')) source_root_ += '/';
         properties_.name = "simulator " + simulator_.target();
         properties_.architecture = simulator_.options().architecture;
+        properties_.specific = simulator_.options().specific;
         properties_.multiprocessors = static_cast<int>(simulator_.options().multiprocessors);
         properties_.memory_bytes = simulator_.options().memory_bytes;
     }

@@ -139,10 +139,20 @@ std::vector<Finding> FindingCollector::report(std::uint64_t last, std::size_t li
     }
     std::ranges::sort(order, {},
                       [](const auto& entry) { return std::pair(entry.second->cta, entry.second->first.order); });
-    if (order.size() > limit) order.resize(limit);
     std::vector<Finding> findings;
-    findings.reserve(order.size());
-    for (const auto& [key, gathered] : order) findings.push_back(make_finding(key, *gathered, last));
+    std::map<std::pair<Rule, std::string>, std::size_t> places;
+    for (const auto& [key, gathered] : order) {
+        // The instructions of one source line are one fault: an unrolled loop has hundreds of them.
+        const auto [found, added] =
+            places.try_emplace({key.rule, place_text(program_, key.instruction)}, findings.size());
+        if (added && findings.size() == limit) break;
+        Finding finding = make_finding(key, *gathered, last);
+        if (added) {
+            findings.push_back(std::move(finding));
+        } else {
+            findings[found->second].occurrences += finding.occurrences;
+        }
+    }
     return findings;
 }
 
