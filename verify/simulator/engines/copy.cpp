@@ -128,6 +128,7 @@ void write(const CopyToShared& copy, const Piece& piece, Cta& target) {
         const CopyRun& run = copy.runs[i];
         std::memcpy(data_at(target, run.shared), piece.data.data() + at, run.bytes);
         std::memcpy(shadow_at(target, run.shared), piece.shadow.data() + at, run.bytes);
+        target.note_arrival(run.shared, run.bytes);
         at += run.bytes;
     }
 }

@@ -49,6 +49,7 @@ const std::byte* MatrixOperand::read(std::uint32_t address, std::uint32_t mn, st
     std::memcpy(&low, shadow, sizeof low);
     std::memcpy(&high, shadow + sizeof low, sizeof high);
     if ((low & high) != kAllWritten) miss();
+    if (const std::uint64_t arrival = cta.arrival(address); arrival > since_ && arrival <= issue_) late_ = address;
     return cta.shared_data() + (address - kSharedBase);
 }
 

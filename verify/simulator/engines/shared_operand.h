@@ -24,6 +24,15 @@ class MatrixOperand {
     /// shared memory does not reach, which is reported.
     const std::byte* read(std::uint32_t address, std::uint32_t mn, std::uint32_t count);
 
+    /// What asynchronous copies write after the time `since` is noted as late, unless it was after the operation's own
+    /// issue: the cluster's times plus 1.
+    void expect_arrivals(std::uint64_t since, std::uint64_t issue) {
+        since_ = since;
+        issue_ = issue;
+    }
+    /// The address of something late.
+    [[nodiscard]] std::optional<std::uint32_t> late() const { return late_; }
+
     /// Whether any of it was never written, or has yet to arrive.
     [[nodiscard]] bool any_missing() const { return first_missing_.has_value(); }
     /// Whether that is so of a row of A or a column of B, counted from the first one gathered.
@@ -36,6 +45,9 @@ class MatrixOperand {
     std::string_view name_;
     std::bitset<256> missing_;
     std::optional<std::uint32_t> first_missing_;  ///< address
+    std::optional<std::uint32_t> late_;
+    std::uint64_t since_ = 0;
+    std::uint64_t issue_ = 0;
 };
 
 }  // namespace block_attention::simulator

@@ -46,16 +46,25 @@ std::array<TensorMemoryRegion, 2> regions_of(const RegisterAccess& access, Tenso
 
 }  // namespace
 
-Tcgen05Queue::Tcgen05Queue(Cta& cta) : cta_(cta), loaded_(cta.warps().size()) {}
+Tcgen05Queue::Tcgen05Queue(Cta& cta)
+    : cta_(cta),
+      order_(cta.warps().size()),
+      fence_times_(cta.warps().size() * kWarpSize),
+      loaded_(cta.warps().size()) {}
 
 void Tcgen05Queue::clear() {
     memory_.clear();
+    order_.clear(cta_.warps().size());
     in_flight_.clear();
+    std::ranges::fill(fence_times_, 0);
     loaded_.assign(cta_.warps().size(), {});
 }
 
 void Tcgen05Queue::start(const OperationPointer& operation) {
-    check_races(*operation);
+    const bool races = check_races(*operation);
+    const std::string missing = order_.access(operation->access, operation->reads, operation->writes);
+    operation->time = order_.now();
+    if (!missing.empty() && !races) operation->access.issuer.report(Rule::tensor_memory, [&] { return missing; });
     for (const auto& earlier : in_flight_) {
         if (earlier->executed || !pipelined(*earlier, *operation)) continue;
         earlier->successors.push_back(operation);
@@ -97,10 +106,11 @@ void Tcgen05Queue::complete(const OperationPointer& operation) {
 }
 
 void Tcgen05Queue::commit(const Issuer& issuer, std::vector<SharedPlace> barriers) {
+    order_.commit(*issuer.warp, issuer.lane);
     const auto commit = std::make_shared<Commit>(Commit{issuer, std::move(barriers), 0});
     for (const auto& operation : in_flight_) {
-        const bool tracked = operation->kind != Kind::load && operation->kind != Kind::store;
-        if (!tracked || operation->issuer.warp != issuer.warp || operation->issuer.lane != issuer.lane) continue;
+        const Issuer& by = operation->access.issuer;
+        if (is_collective(operation->access.kind) || by.warp != issuer.warp || by.lane != issuer.lane) continue;
         operation->commits.push_back(commit);
         ++commit->left;
     }
@@ -132,44 +142,29 @@ void Tcgen05Queue::signal(const std::shared_ptr<Commit>& commit) {
     }
 }
 
-bool Tcgen05Queue::pipelined(const Operation& first, const Operation& second) {
-    if (first.issuer.warp != second.issuer.warp || first.issuer.lane != second.issuer.lane) return false;
-    switch (second.kind) {
-        case Kind::multiply:
-            if (first.kind == Kind::copy || first.kind == Kind::shift) return true;
-            return first.kind == Kind::multiply && first.accumulator == second.accumulator && first.m == second.m &&
-                   first.n == second.n;
-        case Kind::shift:
-            return first.kind == Kind::multiply;
-        default:
-            return false;
-    }
-}
-
-void Tcgen05Queue::check_races(const Operation& operation) {
+bool Tcgen05Queue::check_races(const Operation& operation) {
     for (const auto& earlier : in_flight_) {
         if (pipelined(*earlier, operation)) continue;
         const bool reads = overlap(operation.reads, earlier->writes);
         const bool writes = overlap(operation.writes, earlier->writes);
         if (!reads && !writes && !overlap(operation.writes, earlier->reads)) continue;
-        operation.issuer.report(Rule::tensor_memory, [&] {
-            const bool by_thread = earlier->kind != Kind::load && earlier->kind != Kind::store;
-            return fmt::format("it {} Tensor Memory that the {} of {} {}, which may still be running: {}",
-                               reads ? "reads" : "writes",
-                               instruction_text(earlier->issuer.warp->program(),
-                                                earlier->issuer.warp->index_of(*earlier->issuer.instruction)),
-                               place_of(earlier->issuer), reads || writes ? "writes" : "reads",
-                               by_thread ? "a tcgen05.commit and a wait for its mbarrier object must come between"
-                                         : "a tcgen05.wait must come between");
+        operation.access.issuer.report(Rule::tensor_memory, [&] {
+            return fmt::format(
+                "it {} Tensor Memory while the instruction of {} {} it: {} must come between",
+                reads ? "reads" : "writes", place_of(earlier->access.issuer), reads || writes ? "writes" : "reads",
+                is_collective(earlier->access.kind) ? "tcgen05.wait"
+                                                    : "tcgen05.commit and a wait for its mbarrier object");
         });
+        return true;
     }
+    return false;
 }
 
 bool Tcgen05Queue::check_allocated(const Operation& operation) {
     for (const auto& regions : {operation.reads, operation.writes}) {
         for (const TensorMemoryRegion& region : regions) {
             if (region.sixteens == 0 || memory_.allocated(region.first, region.end - region.first)) continue;
-            operation.issuer.report(Rule::tensor_memory, [&] {
+            operation.access.issuer.report(Rule::tensor_memory, [&] {
                 return fmt::format("it accesses columns {}..{} of Tensor Memory; the CTA has allocated {}",
                                    region.first, region.end - 1, memory_.describe_allocations());
             });
@@ -191,8 +186,8 @@ void Tcgen05Queue::shift(const Issuer& issuer, std::uint32_t address) {
         return;
     }
     const auto operation = std::make_shared<Operation>();
-    operation->kind = Kind::shift;
-    operation->issuer = issuer;
+    operation->access.kind = Kind::shift;
+    operation->access.issuer = issuer;
     operation->writes[0] = {3U << (first.lane / 16), first.column, first.column + kShiftColumns};
     operation->reads[0] = operation->writes[0];
     if (!check_allocated(*operation)) return;
@@ -213,8 +208,8 @@ void Tcgen05Queue::load(const Issuer& issuer, const RegisterAccess& access, std:
         loaded_[warp.index()].push_back(slot);
     }
     const auto operation = std::make_shared<Operation>();
-    operation->kind = Kind::load;
-    operation->issuer = issuer;
+    operation->access.kind = Kind::load;
+    operation->access.issuer = issuer;
     const TensorMemoryAddress first = decode_tensor_memory_address(address);
     const Verdict verdict = check_register_access(access, first, warp.index());
     if (!verdict.ok()) issuer.report(Rule::tensor_memory, [&] { return verdict.error; });
@@ -258,8 +253,8 @@ void Tcgen05Queue::store(const Issuer& issuer, const RegisterAccess& access, std
                          std::span<const Slot> registers) {
     Warp& warp = *issuer.warp;
     const auto operation = std::make_shared<Operation>();
-    operation->kind = Kind::store;
-    operation->issuer = issuer;
+    operation->access.kind = Kind::store;
+    operation->access.issuer = issuer;
     const TensorMemoryAddress first = decode_tensor_memory_address(address);
     const Verdict verdict = check_register_access(access, first, warp.index());
     if (!verdict.ok()) {
@@ -301,17 +296,50 @@ void Tcgen05Queue::store(const Issuer& issuer, const RegisterAccess& access, std
 }
 
 bool Tcgen05Queue::pending(const Warp& warp, Kind kind) const {
-    return std::ranges::any_of(
-        in_flight_, [&](const auto& operation) { return operation->kind == kind && operation->issuer.warp == &warp; });
+    return std::ranges::any_of(in_flight_, [&](const auto& operation) {
+        return operation->access.kind == kind && operation->access.issuer.warp == &warp;
+    });
 }
 
 bool Tcgen05Queue::loads_complete(Warp& warp) {
     if (pending(warp, Kind::load)) return false;
+    order_.wait(warp, Kind::load);
     for (const Slot slot : std::exchange(loaded_[warp.index()], {})) warp.in_flight().end(slot);
     return true;
 }
 
-bool Tcgen05Queue::stores_complete(Warp& warp) { return !pending(warp, Kind::store); }
+bool Tcgen05Queue::stores_complete(Warp& warp) {
+    if (pending(warp, Kind::store)) return false;
+    order_.wait(warp, Kind::store);
+    return true;
+}
+
+void Tcgen05Queue::fence_after(const Warp& warp) {
+    order_.fence_after(warp, warp.active());
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+        if ((warp.active() >> lane & 1) != 0) fence_times_[warp.index() * kWarpSize + lane] = cta_.clock() + 1;
+    }
+}
+
+void Tcgen05Queue::expect_arrivals(MatrixOperand& operand, const Issuer& issuer) const {
+    operand.expect_arrivals(fence_times_[issuer.warp->index() * kWarpSize + issuer.lane], cta_.clock() + 1);
+}
+
+void Tcgen05Queue::report_late(const MatrixOperand& operand, const Issuer& issuer, std::string_view name) {
+    if (!operand.late()) return;
+    issuer.report(Rule::matrix, [&] {
+        return fmt::format(
+            "operand {} at {:#x} was copied there after the thread's last tcgen05.fence::after_thread_sync: without "
+            "one behind the wait for the copy, this instruction may run ahead of it",
+            name, *operand.late());
+    });
+}
+
+std::optional<std::uint32_t> Tcgen05Queue::allocate(const Issuer& issuer, std::uint32_t columns) {
+    const auto first = memory_.allocate(issuer, columns);
+    if (first) order_.forget(*first, columns);
+    return first;
+}
 
 void Tcgen05Queue::free(const Issuer& issuer, std::uint32_t address, std::uint32_t columns) {
     const TensorMemoryAddress first = decode_tensor_memory_address(address);
@@ -320,7 +348,7 @@ void Tcgen05Queue::free(const Issuer& issuer, std::uint32_t address, std::uint32
         if (!overlap(freed, operation->reads) && !overlap(freed, operation->writes)) continue;
         issuer.report(Rule::tensor_memory, [&] {
             return fmt::format("it frees Tensor Memory that the instruction of {} accesses, which may still be running",
-                               place_of(operation->issuer));
+                               place_of(operation->access.issuer));
         });
     }
     const std::string fault = memory_.free(first, columns);
@@ -337,8 +365,8 @@ void Tcgen05Queue::cta_exits() {
         });
     }
     for (const auto& operation : in_flight_) {
-        operation->issuer.report(Rule::still_running,
-                                 [] { return "the CTA has exited before this instruction was complete"; });
+        operation->access.issuer.report(Rule::still_running,
+                                        [] { return "the CTA has exited before this instruction was complete"; });
     }
 }
 

@@ -3,11 +3,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "verify/simulator/engines/shared_operand.h"
 #include "verify/simulator/engines/tensor_core.h"
+#include "verify/simulator/engines/tensor_memory_order.h"
 #include "verify/simulator/layout/instruction_descriptor.h"
 #include "verify/simulator/layout/tensor_memory.h"
 #include "verify/simulator/machine/issuer.h"
@@ -28,17 +32,6 @@ struct Tcgen05Multiply {
     std::array<std::uint32_t, 4> disabled_lanes{};  ///< bit i of the 128: lane i is not written
     bool add_d = false;                             ///< enable-input-d
     unsigned scale_exponent = 0;                    ///< scale-input-d
-};
-
-/// Lanes 16 i .. 16 i + 15 of Tensor Memory for each bit i of `sixteens`, columns first .. end - 1.
-struct TensorMemoryRegion {
-    std::uint32_t sixteens = 0;
-    std::uint32_t first = 0;
-    std::uint32_t end = 0;
-
-    [[nodiscard]] bool overlaps(const TensorMemoryRegion& other) const {
-        return (sixteens & other.sixteens) != 0 && first < other.end && other.first < end;
-    }
 };
 
 /// What a CTA has in flight, and its Tensor Memory.
@@ -69,7 +62,12 @@ class Tcgen05Queue {
     [[nodiscard]] bool loads_complete(Warp& warp);
     [[nodiscard]] bool stores_complete(Warp& warp);
 
-    /// Frees columns that tcgen05.alloc has given; reports what is wrong.
+    void fence_before(const Warp& warp) { order_.fence_before(warp, warp.active()); }
+    void fence_after(const Warp& warp);
+
+    /// Columns for tcgen05.alloc, if there are so many: the first one.
+    std::optional<std::uint32_t> allocate(const Issuer& issuer, std::uint32_t columns);
+    /// Frees columns that allocate() has given; reports what is wrong.
     void free(const Issuer& issuer, std::uint32_t address, std::uint32_t columns);
     /// The CTA's last thread exits: reports what is not over.
     void cta_exits();
@@ -80,10 +78,10 @@ class Tcgen05Queue {
         std::vector<SharedPlace> barriers;
         std::uint32_t left = 0;
     };
-    enum class Kind : std::uint8_t { multiply, copy, shift, load, store };
+    using Kind = Tcgen05Kind;
     struct Operation {
-        Kind kind = Kind::multiply;
-        Issuer issuer;
+        TensorMemoryAccess access;
+        std::uint64_t time = 0;  ///< of its issue, as TensorMemoryOrder numbers events
         std::array<TensorMemoryRegion, 2> reads{};
         std::array<TensorMemoryRegion, 2> writes{};
         std::function<void()> when_ordered;  ///< runs when the operations are over that go before; then release()
@@ -93,10 +91,6 @@ class Tcgen05Queue {
         bool executed = false;
         std::vector<std::shared_ptr<Operation>> successors;
         std::vector<std::shared_ptr<Commit>> commits;
-        // Of a product, for the pipeline of those with one accumulator:
-        TensorMemoryAddress accumulator;
-        std::uint32_t m = 0;
-        std::uint32_t n = 0;
     };
     using OperationPointer = std::shared_ptr<Operation>;
     struct Product;
@@ -107,9 +101,13 @@ class Tcgen05Queue {
     void execute(const OperationPointer& operation);
     void complete(const OperationPointer& operation);
     void signal(const std::shared_ptr<Commit>& commit);
-    static bool pipelined(const Operation& first, const Operation& second);
-    void check_races(const Operation& operation);
+    [[nodiscard]] bool pipelined(const Operation& first, const Operation& second) const {
+        return order_.pipelined(first.access, first.time, second.access);
+    }
+    bool check_races(const Operation& operation);
     bool check_allocated(const Operation& operation);
+    void expect_arrivals(MatrixOperand& operand, const Issuer& issuer) const;
+    static void report_late(const MatrixOperand& operand, const Issuer& issuer, std::string_view name);
     void read_shared(const OperationPointer& operation, const std::shared_ptr<Product>& product, bool is_a);
     void read_a(Product& product);
     void carry_out(Product& product);
@@ -117,7 +115,9 @@ class Tcgen05Queue {
 
     Cta& cta_;
     TensorMemory memory_;
+    TensorMemoryOrder order_;
     std::vector<OperationPointer> in_flight_;  ///< in the order of their issue
+    std::vector<std::uint64_t> fence_times_;   ///< by thread: its last tcgen05.fence::after_thread_sync, plus 1
     std::vector<std::vector<Slot>> loaded_;    ///< by warp: registers of loads that no wait has covered
     // Memory that is used again.
     PackedRows a_;

@@ -34,6 +34,16 @@ std::uint32_t sixteens_of(std::uint32_t m, std::uint32_t first_lane) {
     return first_lane == 16 ? 0xAA : 0x55;
 }
 
+/// Sixteens of lanes of which not all are disabled.
+std::uint32_t enabled_sixteens(const std::array<std::uint32_t, 4>& disabled_lanes) {
+    std::uint32_t enabled = 0;
+    for (std::uint32_t sixteen = 0; sixteen < kTensorMemoryLanes / 16; ++sixteen) {
+        const std::uint32_t disabled = disabled_lanes[sixteen / 2] >> (sixteen % 2 * 16) & 0xFFFF;
+        enabled |= disabled != 0xFFFF ? 1U << sixteen : 0;
+    }
+    return enabled;
+}
+
 }  // namespace
 
 /// A product, with its operands as far as they have been read.
@@ -53,8 +63,8 @@ struct Tcgen05Queue::Product {
 void Tcgen05Queue::multiply(const Issuer& issuer, const Tcgen05Multiply& operands) {
     const auto fail = [&](Rule rule, const std::string& why) { issuer.report(rule, [&] { return why; }); };
     const auto operation = std::make_shared<Operation>();
-    operation->kind = Kind::multiply;
-    operation->issuer = issuer;
+    operation->access.kind = Kind::multiply;
+    operation->access.issuer = issuer;
 
     const Verdict instruction =
         check_instruction_descriptor(operands.instruction_descriptor, operands.a_in_tensor_memory);
@@ -67,10 +77,11 @@ void Tcgen05Queue::multiply(const Issuer& issuer, const Tcgen05Multiply& operand
     const InstructionDescriptor& shape = product->shape;
     const Verdict accumulator = check_accumulator(product->d, shape.m, shape.n);
     if (!accumulator.ok()) return fail(Rule::matrix, accumulator.error);
-    operation->accumulator = product->d;
-    operation->m = shape.m;
-    operation->n = shape.n;
-    operation->writes[0] = {sixteens_of(shape.m, product->d.lane), product->d.column, product->d.column + shape.n};
+    operation->access.accumulator = product->d;
+    operation->access.m = shape.m;
+    operation->access.n = shape.n;
+    operation->writes[0] = {sixteens_of(shape.m, product->d.lane) & enabled_sixteens(operands.disabled_lanes),
+                            product->d.column, product->d.column + shape.n};
     if (!check_allocated(*operation)) return;
 
     if (shape.a != shape.b) {
@@ -105,10 +116,10 @@ void Tcgen05Queue::multiply(const Issuer& issuer, const Tcgen05Multiply& operand
         if (operands.a_in_tensor_memory) {
             operation->when_ordered = [this, product] { read_a(*product); };
         } else {
-            product->shared_a.emplace(issuer, "A");
+            expect_arrivals(product->shared_a.emplace(issuer, "A"), issuer);
             read_shared(operation, product, true);
         }
-        product->shared_b.emplace(issuer, "B");
+        expect_arrivals(product->shared_b.emplace(issuer, "B"), issuer);
         read_shared(operation, product, false);
     }
     operation->execute = [this, product] { carry_out(*product); };
@@ -123,6 +134,7 @@ void Tcgen05Queue::read_shared(const OperationPointer& operation, const std::sha
         MatrixOperand& operand = is_a ? *product->shared_a : *product->shared_b;
         operand.gather(descriptor, is_a ? shape.major_a : shape.major_b, 0, is_a ? shape.m : shape.n,
                        (is_a ? product->a : product->b).data());
+        report_late(operand, product->issuer, is_a ? "A" : "B");
         release(operation);
     });
 }
@@ -217,8 +229,8 @@ void Tcgen05Queue::copy(const Issuer& issuer, SharedCopyShape shape, std::uint32
     }
     const std::uint32_t chunks = source_chunks(shape);
     const auto operation = std::make_shared<Operation>();
-    operation->kind = Kind::copy;
-    operation->issuer = issuer;
+    operation->access.kind = Kind::copy;
+    operation->access.issuer = issuer;
     operation->writes[0] = {0xFF, to.column, to.column + 4 * chunks};
     if (!check_allocated(*operation)) return;
 
@@ -229,16 +241,19 @@ void Tcgen05Queue::copy(const Issuer& issuer, SharedCopyShape shape, std::uint32
     const std::uint32_t rows = source_rows(shape);
     const auto source = std::make_shared<Source>(
         Source{std::vector<std::byte>(std::size_t{rows} * chunks * kChunkBytes), MatrixOperand(issuer, "s-desc")});
+    expect_arrivals(source->operand, issuer);
     ++operation->blockers;
-    cta_.cluster().post([this, operation, source, rows, chunks, matrix = decode_tcgen05_descriptor(descriptor)] {
-        std::byte* next = source->bytes.data();
-        for (std::uint32_t row = 0; row < rows; ++row) {
-            for (std::uint32_t chunk = 0; chunk < chunks; ++chunk, next += kChunkBytes) {
-                std::memcpy(next, source->operand.read(k_major_chunk(matrix, row, chunk), row, 1), kChunkBytes);
+    cta_.cluster().post(
+        [this, operation, issuer, source, rows, chunks, matrix = decode_tcgen05_descriptor(descriptor)] {
+            std::byte* next = source->bytes.data();
+            for (std::uint32_t row = 0; row < rows; ++row) {
+                for (std::uint32_t chunk = 0; chunk < chunks; ++chunk, next += kChunkBytes) {
+                    std::memcpy(next, source->operand.read(k_major_chunk(matrix, row, chunk), row, 1), kChunkBytes);
+                }
             }
-        }
-        release(operation);
-    });
+            report_late(source->operand, issuer, "s-desc");
+            release(operation);
+        });
     operation->execute = [this, source, shape, rows, chunks, to] {
         const TensorMemory::State missing =
             source->operand.any_missing() ? memory_.note(source->operand.explain()) : TensorMemory::kWritten;

@@ -43,14 +43,14 @@ Outcome execute_allocate(Warp& warp, const Decoded& i) {
     const std::uint64_t address = uniform_operand(warp, i, addresses.data(), "the address to store to");
     const auto place = find_shared(warp, i, lane, address, {"the word for the address", 4, 4, i.generic, false});
     if (!columns || !place) return Outcome::next;
-    TensorMemory& memory = warp.cta().tcgen05().memory();
-    if (memory.relinquished()) {
+    Tcgen05Queue& queue = warp.cta().tcgen05();
+    if (queue.memory().relinquished()) {
         warp.report(Rule::tensor_memory, i, warp.active(), [] {
             return "the CTA allocates Tensor Memory after one of its threads has given up the right to it with "
                    "tcgen05.relinquish_alloc_permit";
         });
     }
-    const auto first = memory.allocate({&warp, &i, lane}, *columns);
+    const auto first = queue.allocate({&warp, &i, lane}, *columns);
     if (!first) return warp.park(i, Wait::tensor_memory, *columns);
     const std::uint32_t allocated = encode_tensor_memory_address({0, *first});
     std::memcpy(place->data(), &allocated, sizeof allocated);
@@ -102,7 +102,15 @@ Outcome execute_commit(Warp& warp, const Decoded& i) {
     return Outcome::next;
 }
 
-Outcome execute_fence(Warp&, const Decoded&) { return Outcome::next; }
+Outcome execute_fence_before(Warp& warp, const Decoded&) {
+    warp.cta().tcgen05().fence_before(warp);
+    return Outcome::next;
+}
+
+Outcome execute_fence_after(Warp& warp, const Decoded&) {
+    warp.cta().tcgen05().fence_after(warp);
+    return Outcome::next;
+}
 
 void check_columns(Decoder& d, std::size_t i) {
     const ptx::Operand& columns = d.operand(i);
@@ -162,10 +170,10 @@ void decode_commit(Decoder& d) {
     d.result.execute = &execute_commit;
 }
 
-void decode_fence(Decoder& d) {
+void decode_fence(Decoder& d, Execute execute) {
     d.finish_modifiers();
     d.expect_operands(0);
-    d.result.execute = &execute_fence;
+    d.result.execute = execute;
 }
 
 void decode_tcgen05(Decoder& d) {
@@ -181,7 +189,8 @@ void decode_tcgen05(Decoder& d) {
     if (d.take("wait::ld")) return decode_tcgen05_wait(d, true);
     if (d.take("wait::st")) return decode_tcgen05_wait(d, false);
     if (d.take("commit")) return decode_commit(d);
-    if (d.take("fence::before_thread_sync") || d.take("fence::after_thread_sync")) return decode_fence(d);
+    if (d.take("fence::before_thread_sync")) return decode_fence(d, &execute_fence_before);
+    if (d.take("fence::after_thread_sync")) return decode_fence(d, &execute_fence_after);
     d.refuse("its operation is missing, such as .mma");
 }
 

@@ -51,6 +51,7 @@ Cta::Cta(Cluster& cluster, const Grid& grid, unsigned rank)
       written_(std::size_t{warps_of(grid.block)} * program_.slots),
       shared_(grid.shared_bytes),
       shared_shadow_(grid.shared_bytes),
+      arrivals_((grid.shared_bytes + kArrivalBytes - 1) / kArrivalBytes),
       local_(std::size_t{warps_of(grid.block)} * kWarpSize * local_stride_),
       local_shadow_(std::size_t{warps_of(grid.block)} * kWarpSize * local_stride_),
       last_allocations_(program_.code.size()),
@@ -80,6 +81,7 @@ void Cta::start(std::uint64_t number) {
     findings_.clear();
     std::fill_n(shared_.data(), grid_.shared_bytes, static_cast<std::byte>(kPoison & 0xFF));
     std::fill_n(shared_shadow_.data(), grid_.shared_bytes, std::byte{0});
+    std::ranges::fill(arrivals_, 0);
     const std::size_t local_bytes = warps_.size() * kWarpSize * local_stride_;
     std::fill_n(local_.data(), local_bytes, static_cast<std::byte>(kPoison & 0xFF));
     std::fill_n(local_shadow_.data(), local_bytes, std::byte{0});
@@ -171,6 +173,13 @@ void Cta::check_warpgroup(Warp& warp, const Decoded& instruction, std::array<std
         log.entries.pop_front();
         for (std::size_t& count : log.issued) --count;
     }
+}
+
+void Cta::note_arrival(std::uint32_t offset, std::uint32_t bytes) {
+    if (bytes == 0) return;
+    const std::uint32_t first = (offset - kSharedBase) / kArrivalBytes;
+    const std::uint32_t last = (offset - kSharedBase + bytes - 1) / kArrivalBytes;
+    std::fill(arrivals_.begin() + first, arrivals_.begin() + last + 1, clock() + 1);
 }
 
 Tcgen05Queue& Cta::tcgen05() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "verify/simulator/isa/program.h"
+#include "verify/simulator/machine/address_space.h"
 #include "verify/simulator/machine/async_groups.h"
 #include "verify/simulator/machine/finding_log.h"
 #include "verify/simulator/machine/global_memory.h"
@@ -99,6 +100,13 @@ class Cta {
     }
     [[nodiscard]] std::uint32_t local_stride() const { return local_stride_; }
 
+    /// Remembers that an asynchronous copy has just written shared memory, from an offset in it.
+    void note_arrival(std::uint32_t offset, std::uint32_t bytes);
+    /// When an asynchronous copy last wrote near that offset, in the cluster's time plus 1; 0 if none did.
+    [[nodiscard]] std::uint64_t arrival(std::uint32_t offset) const {
+        return arrivals_[(offset - kSharedBase) / kArrivalBytes];
+    }
+
     /// The buffer that an instruction accessed last: it usually accesses the same one again.
     [[nodiscard]] const Allocation*& last_allocation(std::uint32_t instruction) {
         return last_allocations_[instruction];
@@ -163,6 +171,9 @@ class Cta {
         std::array<std::size_t, 4> issued{};  ///< by each warp, of the entries
     };
 
+    /// Shared memory that has one time of arrival.
+    static constexpr std::uint32_t kArrivalBytes = 128;
+
     void complete_if_full(std::uint32_t number);
     void fill_special_registers(Warp& warp);
     [[nodiscard]] std::string describe_waiters() const;
@@ -178,6 +189,7 @@ class Cta {
     std::vector<LaneMask> written_;
     AlignedBytes shared_;
     AlignedBytes shared_shadow_;
+    std::vector<std::uint64_t> arrivals_;
     AlignedBytes local_;
     AlignedBytes local_shadow_;
     std::vector<const Allocation*> last_allocations_;
