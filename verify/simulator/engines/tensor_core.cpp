@@ -12,6 +12,7 @@
 
 #include "verify/simulator/engines/tensor_core_vector.h"
 #include "verify/simulator/isa/half.h"
+#include "verify/simulator/isa/special_values.h"
 
 namespace block_attention::simulator {
 
@@ -144,6 +145,25 @@ std::uint32_t to_word(std::uint32_t bits) {
     return to_half(std::bit_cast<float>(bits)).bits;
 }
 
+/// Whether an element of a step is NaN.
+bool contains_nan(OperandType type, std::span<const std::uint32_t> words) {
+    const std::uint32_t magnitude = type == OperandType::tf32 ? 0x7FFFE000 : 0x7FFF;
+    const std::uint32_t infinity = type == OperandType::f16 ? 0x7C00 : type == OperandType::bf16 ? 0x7F80 : 0x7F800000;
+    std::uint32_t largest = 0;
+    for (const std::uint32_t word : words) largest = std::max(largest, word & magnitude);
+    return largest > infinity;
+}
+
+/// One output by the plain version. C and D are f32 bit patterns.
+template <AccumulatorType accumulator>
+std::uint32_t plain_step(OperandType type, std::span<const std::uint32_t> a, std::span<const std::uint32_t> b,
+                         std::uint32_t c) {
+    // Data that a kernel should have waited for are NaN, often all of them, and need not take long.
+    const bool c_is_nan = (c & 0x7FFFFFFF) > 0x7F800000;
+    if (c_is_nan || contains_nan(type, a) || contains_nan(type, b)) return kNan32;
+    return from_word<accumulator>(tensor_core_step(type, accumulator, a, b, to_word<accumulator>(c)));
+}
+
 /// A block of columns of one row in one step: C in `tile` becomes D.
 template <AccumulatorType accumulator, unsigned terms, unsigned vectors>
 void step_block(const PackedRows& a, const PackedColumns& b, unsigned row, unsigned block, unsigned step_index,
@@ -168,9 +188,8 @@ void step_block(const PackedRows& a, const PackedColumns& b, unsigned row, unsig
     const unsigned first = block * kBlockColumns;
     for (unsigned i = 0; i < std::min(vectors * kLanes, b.count() - first); ++i) {
         if (unsure[i / kLanes][i % kLanes] == 0 && !is_unsure(relative[i / kLanes][i % kLanes])) continue;
-        tile[i] = from_word<accumulator>(tensor_core_step(a.type(), accumulator, a.words(row, step_index),
-                                                          b.words(first + i, step_index),
-                                                          to_word<accumulator>(c[i / kLanes][i % kLanes])));
+        tile[i] = plain_step<accumulator>(a.type(), a.words(row, step_index), b.words(first + i, step_index),
+                                          c[i / kLanes][i % kLanes]);
     }
 }
 

@@ -1,11 +1,12 @@
 /// How fast tensor-core products are computed: G multiply-adds a second of one core, packing included.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <random>
 #include <vector>
 
@@ -20,6 +21,7 @@ enum class Data : std::uint8_t {
     normal,   // normal distribution
     softmax,  // A like the probabilities of a softmax, with some zeros; B from a normal distribution
     bits,     // any finite numbers
+    poison,   // B is NaN
 };
 
 struct Shape {
@@ -45,6 +47,7 @@ std::vector<std::byte> random_elements(OperandType type, std::size_t count, Data
     const std::uint32_t exponents = type == OperandType::f16 ? 0x7C00 : type == OperandType::bf16 ? 0x7F80 : 0x7F800000;
     const auto next = [&]() -> std::uint32_t {
         const float x = normal(generator);
+        if (data == Data::poison) return 0x7FFD7FFD;
         if (data == Data::normal) return to_element(type, x);
         const auto bits = static_cast<std::uint32_t>(generator());
         if (data == Data::softmax) return to_element(type, bits % 8 == 0 ? 0.0F : std::exp(3 * x - 8));
@@ -62,8 +65,9 @@ std::vector<std::byte> random_elements(OperandType type, std::size_t count, Data
 
 double measure(const Shape& shape) {
     const std::ptrdiff_t size = shape.operands == OperandType::tf32 ? 4 : 2;
+    const Data data_of_a = shape.data == Data::poison ? Data::normal : shape.data;
     const Data data_of_b = shape.data == Data::softmax ? Data::normal : shape.data;
-    const auto a_bytes = random_elements(shape.operands, std::size_t{shape.rows} * shape.depth, shape.data, 1);
+    const auto a_bytes = random_elements(shape.operands, std::size_t{shape.rows} * shape.depth, data_of_a, 1);
     const auto b_bytes = random_elements(shape.operands, std::size_t{shape.columns} * shape.depth, data_of_b, 2);
     const auto view = [&](const std::vector<std::byte>& bytes, unsigned count) {
         return OperandView{.data = bytes.data(),
@@ -79,20 +83,22 @@ double measure(const Shape& shape) {
 
     PackedRows a;
     PackedColumns b;
-    // Processor time: other programs may share the core.
-    const std::clock_t start = std::clock();
-    double seconds = 0;
-    double multiply_adds = 0;
-    while (seconds < 0.5) {
-        for (unsigned i = 0; i < 16; ++i) {
+    // The best of many short rounds: other programs may share the core.
+    using Clock = std::chrono::steady_clock;
+    constexpr unsigned kProducts = 4;
+    const double multiply_adds = 1.0 * shape.rows * shape.columns * shape.depth * kProducts;
+    const auto end = Clock::now() + std::chrono::milliseconds(500);
+    double best = 0;
+    while (Clock::now() < end) {
+        const auto start = Clock::now();
+        for (unsigned i = 0; i < kProducts; ++i) {
             a.pack(view(a_bytes, shape.rows));
             if (i % shape.uses_of_columns == 0) b.pack(view(b_bytes, shape.columns));
-            multiply(a, b, {.type = shape.accumulator, .add_c = i % 4 != 0}, rows);
-            multiply_adds += 1.0 * shape.rows * shape.columns * shape.depth;
+            multiply(a, b, {.type = shape.accumulator, .add_c = i != 0}, rows);
         }
-        seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+        best = std::max(best, multiply_adds / std::chrono::duration<double>(Clock::now() - start).count());
     }
-    return multiply_adds / seconds;
+    return best;
 }
 
 }  // namespace
@@ -117,8 +123,21 @@ int main() {
         {"tcgen05 m128n128k16", 128, 128, 16, bf16, kF32, softmax},
         {"tcgen05 m128n128k16", 128, 128, 16, f16, kF32, bits},
         {"tcgen05 m128n128k16", 128, 128, 16, bf16, kF32, bits},
+        {"tcgen05 m128n128k16", 128, 128, 16, bf16, kF32, poison},
     };
-    const auto name = [](Data data) { return data == normal ? "normal" : data == softmax ? "softmax" : "any bits"; };
+    const auto name = [](Data data) {
+        switch (data) {
+            case normal:
+                return "normal";
+            case softmax:
+                return "softmax";
+            case bits:
+                return "any bits";
+            case poison:
+                break;
+        }
+        return "poison";
+    };
     for (const Shape& shape : shapes) {
         const char* type = shape.operands == f16 ? "f16" : shape.operands == bf16 ? "bf16" : "tf32";
         fmt::print("{:20} {:4} -> {}, {:8}: {:5.2f} G multiply-adds/s\n", shape.instruction, type,
