@@ -22,9 +22,10 @@ A page marks such a place with a comment, and the fenced block or the table belo
 
     <!-- end -->
 
-`output` runs the verify program with those arguments, in an empty folder, and shows all that it prints, with the exit
-code if it is not 0. `table` shows the rows of a data file under docs/. `tests` runs the test case of verify_test with that
-name and shows the tables that it prints, `conformance` one of conformance_test. --check compares and fails with a difference;
+`output` runs the verify program with those arguments, in a folder that holds a copy of docs/programs and nothing else, and
+shows all that it prints, with the exit code if it is not 0. `table` shows the rows of a data file under docs/. `tests` runs
+the test case of verify_test with that name and shows the tables that it prints, `conformance` one of conformance_test.
+--check compares and fails with a difference;
 --write replaces.
 """
 import argparse
@@ -34,6 +35,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,13 +43,15 @@ import tempfile
 MARK = re.compile(r"^<!-- (?P<kind>output|table|tests|conformance): (?P<what>.+?) -->\n(?P<body>.*?)^<!-- end -->\n", re.M | re.S)
 
 
-def output_block(arguments, verify):
+def output_block(arguments, verify, docs):
     program, *rest = shlex.split(arguments)
     if program != "verify":
         raise ValueError(f"'{arguments}': only the output of verify can be shown")
     # No GPU here is what almost every reader has: the output must not depend on the machine it was generated on.
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "COLUMNS": "120", "NO_COLOR": "1"}
     with tempfile.TemporaryDirectory() as folder:
+        if (docs / "programs").is_dir():
+            shutil.copytree(docs / "programs", pathlib.Path(folder, "docs", "programs"))
         run = subprocess.run([verify, *rest], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, timeout=600)
     code = f"(exit code {run.returncode})\n" if run.returncode else ""
@@ -71,7 +75,7 @@ def tests_block(name, program):
 
 
 def regenerate(text, programs, docs):
-    generators = {"output": lambda what: output_block(what, programs["verify"]),
+    generators = {"output": lambda what: output_block(what, programs["verify"], docs),
                   "table": lambda what: table_block(docs / what),
                   "tests": lambda what: tests_block(what, programs["verify_test"]),
                   "conformance": lambda what: tests_block(what, programs["conformance_test"])}

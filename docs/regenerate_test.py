@@ -63,6 +63,14 @@ class Regenerate(unittest.TestCase):
         self.assertIn("Text stays.", text)
         self.assertEqual(self.run_mode("--check"), 0)
 
+    def test_programs_are_found_below_docs(self):
+        (self.root / "docs" / "programs").mkdir()
+        (self.root / "docs" / "programs" / "k.ptx").write_text("a kernel\n")
+        self.verify.write_text('#!/bin/sh\ncat "$2"\n')
+        self.page.write_text("<!-- output: verify ptx docs/programs/k.ptx -->\n<!-- end -->\n")
+        self.assertEqual(self.run_mode("--write"), 0)
+        self.assertIn("```text\na kernel\n```", self.page.read_text())
+
     def test_unclosed_place_is_an_error(self):
         self.page.write_text("<!-- output: verify -->\nno end\n")
         self.assertEqual(self.run_mode("--check"), 2)

@@ -158,6 +158,65 @@ TEST_CASE("bad usage ends with 2 and says what is wrong") {
     CHECK(contains(error({"--case", "batch=1000000,tokens=100000"}), "more than the"));
 }
 
+TEST_CASE("data and schedules have seeds of their own") {
+    std::vector<std::uint64_t> seeds;
+    const auto run_with = [&](std::vector<const char*> arguments) {
+        arguments.insert(arguments.begin(), {"verify", "--case", kCase, "--device", "simulator"});
+        std::ostringstream out;
+        std::ostringstream err;
+        const std::array stages{&fake_stage()};
+        const auto open = [&](const DeviceRequest& request) {
+            seeds.push_back(request.seed);
+            return fake_devices(request, run_oracle);
+        };
+        run_command_line(static_cast<int>(arguments.size()), arguments.data(),
+                         {.out = out, .err = err, .stages = stages, .open_devices = open});
+        return out.str().substr(0, out.str().find('\n'));
+    };
+    const std::string version = std::string("verify ") + kVersion;
+    CHECK(run_with({"--seed", "5"}) == version + ", seed 5");
+    CHECK(run_with({"--seed", "5", "--schedule-seed", "7"}) == version + ", seed 5, 1 schedule from seed 7");
+    CHECK(run_with({"--schedules", "20"}) == version + ", seed 1, 20 schedules from seed 1");
+    CHECK(seeds == std::vector<std::uint64_t>{5, 7, 1});
+    CHECK(contains(run({"--schedules", "0"}).err, "--schedules"));
+    CHECK(run({"--schedules", "0"}).exit_code == 2);
+}
+
+TEST_CASE("ptx is a command of its own") {
+    const TemporaryFolder folder;
+    const std::string ptx = folder / "k.ptx";
+    testing::write_file(ptx, ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k() { ret; }\n");
+    const Outcome listed = run({"ptx", ptx.c_str(), "--list"});
+    CHECK(listed.exit_code == 0);
+    CHECK(contains(listed.out, "PTX 9.0 for sm_90a, 1 kernel\n\nk\n"));
+
+    const std::string spec = folder / "spec.json";
+    const std::string report = folder / "report.json";
+    testing::write_file(spec, R"({"block": 32})");
+    const std::vector<const char*> launch{"ptx",    ptx.c_str(),       "--launch", spec.c_str(),  "--schedules",
+                                          "3",      "--schedule-seed", "8",        "--seed",      "4",
+                                          "--arch", "sm_90a",          "--json",   report.c_str()};
+    const Outcome launched = run(launch, run_oracle, true);
+    CHECK(launched.exit_code == 0);
+    CHECK(contains(launched.out, "seed 4, 3 schedules from seed 8\n"));
+    CHECK(contains(launched.out, "\033[32mpassed"));
+    CHECK(nlohmann::json::parse(read_file(report))["schedules"]["first_seed"] == 8);
+
+    testing::write_file(spec, "{");
+    const Outcome malformed = run({"ptx", ptx.c_str(), "--launch", spec.c_str()});
+    CHECK(malformed.exit_code == 2);
+    CHECK(contains(malformed.err, "verify: " + spec + ": line 1, column 2: "));
+    CHECK(malformed.out.empty());
+
+    CHECK(run({"ptx"}).exit_code == 2);
+    CHECK(run({"ptx", ptx.c_str(), "--case", "listing"}).exit_code == 2);
+    const Outcome misplaced = run({"--seed", "3", "ptx", ptx.c_str(), "--list"});
+    CHECK(misplaced.exit_code == 2);
+    CHECK(contains(misplaced.err, "--seed"));
+    CHECK(contains(run({"ptx", "--help"}).out, "--launch"));
+    CHECK(contains(run({"--help"}).out, "ptx"));
+}
+
 TEST_CASE("a refused case beside a served one is no failure, and --verbose says why") {
     const Outcome outcome = run({"--case", kCase, "--case", "name=wide,tokens=8,dim=8,block=2048", "--verbose"});
     CHECK(outcome.exit_code == 0);

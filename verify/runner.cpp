@@ -187,6 +187,15 @@ void match_bits(const Tensors& tensors, bool others_follow, std::optional<KeptOu
     }
 }
 
+/// Why a device cannot run the plan's kernels, or nothing.
+std::optional<std::string> device_refusal(const Plan& plan, const Device& device) {
+    for (const Launch& launch : plan.launches) {
+        if (launch.module == nullptr) continue;
+        if (auto reason = cannot_run(device.properties(), *launch.module)) return reason;
+    }
+    return std::nullopt;
+}
+
 void run_stage(const LoadedCase& loaded, const Stage& stage, std::span<const NamedDevice> devices,
                const RunHooks& hooks, const Schedules& schedules) {
     const Problem& problem = loaded.tensors->problem();
@@ -203,6 +212,8 @@ void run_stage(const LoadedCase& loaded, const Stage& stage, std::span<const Nam
         result.shape = shape_of(problem);
         if (const auto* refusal = std::get_if<Refusal>(&planned)) {
             result.refusal = refusal->reason;
+        } else if (auto reason = device_refusal(std::get<Plan>(planned), *device.device)) {
+            result.refusal = std::move(*reason);
         } else {
             if (hooks.before) hooks.before(stage.name, device.name);
             try {

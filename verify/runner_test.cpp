@@ -266,6 +266,119 @@ class CountingDevice : public FakeDevice {
     int alive = 0;
 };
 
+/// A device whose kernel does what a function of the test says for the schedule's seed.
+class ScheduledDevice : public FakeDevice {
+  public:
+    using Fault = std::function<void(std::uint64_t seed, const Problem& problem)>;
+
+    explicit ScheduledDevice(Fault fault, std::uint64_t seed = 1)
+        : FakeDevice([fault, seed](const Problem& problem) {
+              run_oracle(problem);
+              fault(seed, problem);
+          }),
+          fault_(std::move(fault)) {}
+
+    [[nodiscard]] std::unique_ptr<Device> with_schedule(std::uint64_t seed) const override {
+        auto device = std::make_unique<ScheduledDevice>(fault_, seed);
+        if (seed == finding_seed) device->findings.resize(1);
+        device->finding_seed = finding_seed;
+        return device;
+    }
+
+    std::uint64_t finding_seed = 0;
+
+  private:
+    Fault fault_;
+};
+
+/// The result of the fake stage under so many schedules, and its output's first element.
+struct ScheduledResult {
+    Result result;
+    double first = 0;
+};
+ScheduledResult run_scheduled(ScheduledDevice& device, std::uint64_t schedules) {
+    const Tensors tensors = load_case(parse_case(kSpec, 1), 1);
+    ScheduledResult scheduled;
+    RunHooks hooks;
+    hooks.after = [&](Result result) { scheduled.result = std::move(result); };
+    hooks.output = [&](std::string_view, std::string_view, const Tensors& with_output) {
+        scheduled.first = load_element(DType::fp16, with_output.problem().o.data);
+    };
+    const std::array stages{&fake_stage()};
+    const std::vector<NamedDevice> devices{{.name = "fake", .device = &device}};
+    run_case({.name = "test", .tensors = &tensors}, stages, devices, hooks, {.first_seed = 1, .count = schedules});
+    return scheduled;
+}
+
+TEST_CASE("equal bits under every schedule pass") {
+    std::vector<std::uint64_t> seeds;
+    ScheduledDevice device([&](std::uint64_t seed, const Problem&) { seeds.push_back(seed); });
+    const Result result = run_scheduled(device, 4).result;
+    CHECK(result.passed());
+    CHECK(seeds == std::vector<std::uint64_t>{1, 2, 3, 4});
+    REQUIRE(result.schedules);
+    CHECK(result.schedules->runs == 4);
+    CHECK_FALSE(result.schedules->seed);
+
+    seeds.clear();
+    CHECK_FALSE(run_scheduled(device, 1).result.schedules);
+    CHECK(seeds == std::vector<std::uint64_t>{1});
+}
+
+TEST_CASE("the first schedule with other bits fails, and the first schedule's output is kept") {
+    ScheduledDevice device([](std::uint64_t seed, const Problem& problem) {
+        auto* element = static_cast<unsigned char*>(problem.o.at(0, 1, 2, 3));
+        if (seed >= 3) element[0] ^= 1U;
+        if (seed >= 3) store_element(DType::fp16, problem.o.data, 99);
+    });
+    const ScheduledResult scheduled = run_scheduled(device, 10);
+    const Result& result = scheduled.result;
+    CHECK(failed(result));
+    CHECK(result.comparison.passed());
+    REQUIRE(result.schedules);
+    CHECK(result.schedules->seed == 3);
+    CHECK(result.schedules->runs == 3);
+    CHECK(result.schedules->difference.starts_with(
+        "3 bytes of o differ from seed 1's, first at sequence 0, head 0, token 0, dim 0: 0x"));
+    CHECK(result.schedules->difference.find(" instead of 0x") != std::string::npos);
+    CHECK(std::abs(scheduled.first) < 10);
+}
+
+TEST_CASE("a finding, a fault or a death under one schedule fails, and names the seed") {
+    ScheduledDevice finds([](std::uint64_t, const Problem&) {});
+    finds.finding_seed = 5;
+    const Result found = run_scheduled(finds, 10).result;
+    CHECK(failed(found));
+    CHECK(found.schedules->seed == 5);
+    CHECK(found.findings.size() == 1);
+    CHECK(found.comparison.passed());
+
+    ScheduledDevice strays([](std::uint64_t seed, const Problem& problem) {
+        if (seed == 2) set_byte(problem.o.data, -1, 0);
+    });
+    const Result stray = run_scheduled(strays, 10).result;
+    CHECK(failed(stray));
+    CHECK(stray.schedules->seed == 2);
+    CHECK(stray.faults.at(0).rule == "guard-zone");
+
+    ScheduledDevice dies([](std::uint64_t seed, const Problem&) {
+        if (seed == 4) throw DeviceError("the kernel fake died");
+    });
+    const Result died = run_scheduled(dies, 10).result;
+    CHECK(failed(died));
+    CHECK(died.schedules->seed == 4);
+    CHECK(died.error == "the kernel fake died");
+}
+
+TEST_CASE("a death under the first schedule ends all") {
+    ScheduledDevice dies([](std::uint64_t, const Problem&) { throw DeviceError("the kernel fake died"); });
+    const Result died = run_scheduled(dies, 10).result;
+    CHECK(failed(died));
+    CHECK(died.schedules->runs == 1);
+    CHECK(died.error == "the kernel fake died");
+    CHECK(died.comparison.elements == 0);
+}
+
 TEST_CASE("guard zones surround operands, except on a device that checks bounds itself; all is freed") {
     const Tensors tensors = load_case(parse_case("tokens=4,dim=8", 1), 1);
     for (const bool checks_bounds : {false, true}) {

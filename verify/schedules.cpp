@@ -54,8 +54,8 @@ std::string words(const Schedules& schedules, std::uint64_t data_seed) {
 std::string to_string(const Schedules& schedules, const std::optional<std::uint64_t>& seed) {
     const auto count = grouped(static_cast<std::int64_t>(schedules.count));
     if (!seed) return fmt::format("schedules: {}, one result", count);
-    return fmt::format("schedules: seed {} of {} to {} stands out", *seed, schedules.first_seed,
-                       schedules.first_seed + schedules.count - 1);
+    return fmt::format("schedules: seed {0} of {1} to {2} stands out; --schedule-seed {0} replays it", *seed,
+                       schedules.first_seed, schedules.first_seed + schedules.count - 1);
 }
 
 }  // namespace block_attention

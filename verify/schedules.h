@@ -48,8 +48,8 @@ ScheduleOutcome run_schedules(const Schedules& schedules, const std::function<Sc
 /// schedule and it has the data's seed.
 std::string words(const Schedules& schedules, std::uint64_t data_seed);
 
-/// What every report says of the schedules: "schedules: 200, one result" or "schedules: seed 17 of 1 to 200 stands
-/// out".
+/// What every report says of the schedules: "schedules: 200, one result", or which seed stands out and how to replay
+/// it.
 std::string to_string(const Schedules& schedules, const std::optional<std::uint64_t>& seed);
 
 }  // namespace block_attention

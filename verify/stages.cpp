@@ -3,12 +3,13 @@
 #include <array>
 
 #include "naive/naive.h"
+#include "optimized/blackwell_tile/blackwell_tile.h"
 #include "reference/oracle.h"
 
 namespace block_attention {
 
 std::span<const Stage* const> all_stages() {
-    static const std::array kStages{&oracle_stage(), &naive_stage()};
+    static const std::array kStages{&oracle_stage(), &naive_stage(), &blackwell_tile_stage()};
     return kStages;
 }
 

@@ -11,14 +11,19 @@
 namespace block_attention {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);  // distances of a's prefix to every prefix of b
+    // Distances of prefixes of a to every prefix of b: the last three rows.
+    std::vector<std::size_t> row(b.size() + 1);
+    std::vector<std::size_t> above;
+    std::vector<std::size_t> two_above;
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
+        two_above = std::exchange(above, row);
+        row[0] = i + 1;
         for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+            const std::size_t replaced = above[j] + (a[i] == b[j] ? 0 : 1);
+            row[j + 1] = std::min({replaced, row[j] + 1, above[j + 1] + 1});
+            const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+            if (swapped) row[j + 1] = std::min(row[j + 1], two_above[j - 1] + 1);
         }
     }
     return row.back();

@@ -28,7 +28,9 @@ TEST_CASE("the distance of two texts is the number of edits") {
     CHECK(edit_distance("", "abc") == 3);
     CHECK(edit_distance("naive", "naive") == 0);
     CHECK(edit_distance("nave", "naive") == 1);
-    CHECK(edit_distance("niave", "naive") == 2);
+    CHECK(edit_distance("niave", "naive") == 1);
+    CHECK(edit_distance("ab", "ba") == 1);
+    CHECK(edit_distance("abcd", "badc") == 2);
     CHECK(edit_distance("kitten", "sitting") == 3);
 }
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstring>
+#include <string_view>
 #include <variant>
 
 namespace block_attention {
@@ -82,6 +84,26 @@ void run_plan(Device& device, const Plan& plan, const std::array<DevicePointer, 
         device.launch(resolved);
     }
     device.synchronize();
+}
+
+std::optional<std::string> cannot_run(const DeviceProperties& device, const KernelModule& module) {
+    constexpr std::string_view kDirective = ".target sm_";
+    const std::size_t at = module.ptx.find(kDirective);
+    if (at == std::string_view::npos) return std::nullopt;  // whoever loads it will say what is wrong
+    const std::string_view target = module.ptx.substr(at + kDirective.size());
+    int architecture = 0;
+    const auto [end, error] = std::from_chars(target.data(), target.data() + target.size(), architecture);
+    const auto digits = static_cast<std::size_t>(end - target.data());
+    const char suffix = digits < target.size() ? target[digits] : '\n';
+    const bool family = suffix == 'f';
+    const bool specific = suffix == 'a';
+    bool runs = architecture <= device.architecture;
+    if (family) runs = runs && architecture / 10 == device.architecture / 10;
+    if (specific) runs = architecture == device.architecture && device.specific;
+    if (error != std::errc{} || runs) return std::nullopt;
+    return fmt::format("{}'s kernels are for sm_{}, and this is sm_{}{}", module.name,
+                       target.substr(0, digits + (family || specific ? 1 : 0)), device.architecture,
+                       device.specific ? "a" : "");
 }
 
 }  // namespace block_attention

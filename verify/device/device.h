@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -25,9 +26,14 @@ struct DeviceError : std::runtime_error {
 struct DeviceProperties {
     std::string name;      ///< "NVIDIA H200", or "simulator sm_90a"
     int architecture = 0;  ///< 90 for sm_90
+    bool specific = true;  ///< runs code for that architecture alone as well: sm_90a
     int multiprocessors = 0;
     std::uint64_t memory_bytes = 0;
 };
+
+/// Why a device cannot run a module's kernels: one sentence that names the module's target and the device's. Nothing if
+/// it can. Code for one architecture alone ("sm_100a") runs on no other.
+std::optional<std::string> cannot_run(const DeviceProperties& device, const KernelModule& module);
 
 /// A kernel parameter as the device gets it: pointers resolved, tensor maps encoded.
 struct KernelParameter {

@@ -119,5 +119,24 @@ TEST_CASE("an operand that the problem lacks is named") {
                          DeviceError);
 }
 
+TEST_CASE("what a device runs is a matter of the module's target") {
+    const auto refusal = [](std::string_view ptx, int architecture, bool specific) {
+        const DeviceProperties device{
+            .name = "a GPU", .architecture = architecture, .multiprocessors = 1, .memory_bytes = 1};
+        DeviceProperties chosen = device;
+        chosen.specific = specific;
+        return cannot_run(chosen, KernelModule{"m", "m.cu", ptx, {}}).value_or("runs");
+    };
+    CHECK(refusal(".version 9.0\n.target sm_75\n", 90, true) == "runs");
+    CHECK(refusal(".version 9.0\n.target sm_90a\n", 90, true) == "runs");
+    CHECK(refusal(".version 9.0\n.target sm_90a\n", 90, false) == "m's kernels are for sm_90a, and this is sm_90");
+    CHECK(refusal(".version 9.0\n.target sm_90a\n", 100, true) == "m's kernels are for sm_90a, and this is sm_100a");
+    CHECK(refusal(".version 9.0\n.target sm_100a, debug\n", 90, true) ==
+          "m's kernels are for sm_100a, and this is sm_90a");
+    CHECK(refusal(".version 9.0\n.target sm_100f\n", 103, true) == "runs");
+    CHECK(refusal(".version 9.0\n.target sm_120\n", 100, true) == "m's kernels are for sm_120, and this is sm_100a");
+    CHECK(refusal("no PTX", 100, true) == "runs");
+}
+
 }  // namespace
 }  // namespace block_attention

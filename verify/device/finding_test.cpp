@@ -20,6 +20,9 @@ TEST_CASE("a finding reads like a compiler's message") {
     CHECK(to_string(finding) ==
           "naive/naive.cu:41: error: out-of-bounds: a load of 4 bytes (kernel k, CTA 1,2,0, thread 3,0,0; 5 "
           "occurrences)");
+    finding.callers = {"naive/tile.cuh:7", "naive/naive.cu:50"};
+    CHECK(to_string(finding).starts_with("naive/naive.cu:41 (from naive/tile.cuh:7, naive/naive.cu:50): error: "));
+    finding.callers.clear();
     finding.severity = Severity::warning;
     finding.occurrences = 1;
     CHECK(to_string(finding).find("41: warning: ") != std::string::npos);

@@ -85,6 +85,7 @@ class SimulatorDevice final : public Device {
         if (!source_root_.empty() && !source_root_.ends_with('/')) source_root_ += '/';
         properties_.name = "simulator " + simulator_.target();
         properties_.architecture = simulator_.options().architecture;
+        properties_.specific = simulator_.options().specific;
         properties_.multiprocessors = static_cast<int>(simulator_.options().multiprocessors);
         properties_.memory_bytes = simulator_.options().memory_bytes;
     }
@@ -187,7 +188,15 @@ void SimulatorDevice::launch(const DeviceLaunch& launch) {
 std::vector<Finding> SimulatorDevice::take_findings() {
     std::vector<Finding> findings = simulator_.take_findings();
     for (auto& finding : findings) {
-        if (!source_root_.empty() && finding.file.starts_with(source_root_)) finding.file.erase(0, source_root_.size());
+        const auto make_relative = [this](std::string& text) {
+            if (source_root_.empty()) return;
+            for (std::size_t at = 0; (at = text.find(source_root_, at)) != std::string::npos;) {
+                text.erase(at, source_root_.size());
+            }
+        };
+        make_relative(finding.file);
+        make_relative(finding.message);
+        std::ranges::for_each(finding.callers, make_relative);
     }
     return findings;
 }

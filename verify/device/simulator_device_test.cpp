@@ -124,6 +124,30 @@ TEST_CASE("a launch that dies makes synchronize throw once") {
     CHECK(findings[0].rule == "trap");
 }
 
+TEST_CASE("a device with another schedule is as it was opened, and reads a module once for all") {
+    SimulatorDeviceOptions options;
+    options.architecture = 90;
+    options.source_root = "/home/someone/project";
+    const auto device = open_simulator_device(options);
+    const Buffers buffers(*device);
+    run_plan(*device, make_plan(6), buffers.operands);
+    CHECK(device->take_findings().size() == 2);
+
+    const auto other = device->with_schedule(2);
+    REQUIRE(other != nullptr);
+    CHECK(other->properties().name == device->properties().name);
+    CHECK(other->take_findings().empty());
+    const Buffers fresh(*other);
+    CHECK(fresh.in == buffers.in);
+    run_plan(*other, make_plan(6), fresh.operands);
+    const auto findings = other->take_findings();
+    REQUIRE(findings.size() == 2);
+    CHECK(findings[0].file == "kernels/scale.cu");
+    std::array<float, 4> values{};
+    other->copy_to_host(std::as_writable_bytes(std::span(values)), fresh.out);
+    CHECK(values == std::array{3.0F, 6.0F, -9.0F, 1.5F});
+}
+
 TEST_CASE("every fault of a request is a DeviceError") {
     const auto device = open_simulator_device({});
     DeviceLaunch launch;

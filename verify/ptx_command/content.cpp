@@ -81,7 +81,7 @@ void check_like_file(const JsonValue& value, const NpyArray& file, const ArraySp
     }
     if (shaped && file.shape != array.shape) {
         value.fail(fmt::format("the file holds {}, but the buffer is {}", describe_array(file.type, file.shape),
-                               describe_array(array.type, array.shape)));
+                               describe_array(typed ? array.type : file.type, array.shape)));
     }
 }
 

@@ -24,6 +24,25 @@ std::string shown(const Json& json) {
     return text;
 }
 
+/// Of byte number `byte`, counted from 1. The parser's own column is 0 where a line ends a number.
+std::string line_and_column(std::string_view text, std::size_t byte) {
+    const std::string_view before = text.substr(0, byte == 0 ? 0 : byte - 1);
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const std::size_t newline = before.rfind('\n');
+    const std::size_t column = 1 + before.size() - (newline == std::string_view::npos ? 0 : newline + 1);
+    return fmt::format("line {}, column {}", line, column);
+}
+
+/// What the parser says, without its exception's number and its own position: "[json.exception.parse_error.101] parse
+/// error at line 3, column 5: syntax error while parsing ...".
+std::string_view shortened(std::string_view what) {
+    for (const std::string_view end : {"] ", "column "}) {
+        if (const std::size_t at = what.find(end); at != std::string_view::npos) what.remove_prefix(at + end.size());
+    }
+    const std::size_t digits = what.find_first_not_of("0123456789");
+    return what.substr(digits).starts_with(": ") ? what.substr(digits + 2) : what;
+}
+
 /// Notices a member that an object names twice, which the parser itself lets pass.
 class MemberNames {
   public:
@@ -133,12 +152,10 @@ JsonFile::~JsonFile() = default;
 void JsonFile::parse(const std::string& text) {
     try {
         json_ = std::make_unique<Json>(Json::parse(text, MemberNames{}));
+    } catch (const Json::parse_error& error) {
+        throw UsageError(fmt::format("{}: {}: {}", name_, line_and_column(text, error.byte), shortened(error.what())));
     } catch (const Json::exception& error) {
-        // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing ..."
-        std::string_view what = error.what();
-        if (const std::size_t end = what.find("] "); end != std::string_view::npos) what.remove_prefix(end + 2);
-        if (what.starts_with("parse error at ")) what.remove_prefix(std::string_view("parse error at ").size());
-        throw UsageError(fmt::format("{}: {}", name_, what));
+        throw UsageError(fmt::format("{}: {}", name_, shortened(error.what())));
     } catch (const UsageError& error) {
         throw UsageError(fmt::format("{}: {}", name_, error.what()));
     }

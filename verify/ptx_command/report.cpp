@@ -21,10 +21,12 @@ std::string count_of(std::uint64_t count, std::string_view noun) {
     return counted(static_cast<std::int64_t>(count), noun);
 }
 
-/// "within 0.01 + 0.02 |expected|", "bit for bit".
+/// "within 0.01 + 0.02 * |expected|", "within 0.01", "bit for bit".
 std::string criterion(const Expectation& expectation) {
     if (!expectation.tolerance) return "bit for bit";
-    return fmt::format("within {} + {} * |expected|", expectation.tolerance->absolute, expectation.tolerance->relative);
+    const auto [absolute, relative] = *expectation.tolerance;
+    if (relative == 0) return fmt::format("within {}", absolute);
+    return fmt::format("within {} + {} * |expected|", absolute, relative);
 }
 
 std::string agreement_lines(const Expectation& expectation, const Agreement& agreement, const std::string& name) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
 #include <utility>
 
 #include "verify/ptx_command/element.h"
@@ -84,6 +86,14 @@ auto translate(Call call) {
     }
 }
 
+/// Source files in or below the current folder are named relative to it.
+void shorten_paths(std::vector<Finding>& findings) {
+    const std::string prefix = std::filesystem::current_path().string() + "/";
+    for (Finding& finding : findings) {
+        if (finding.file.starts_with(prefix)) finding.file.erase(0, prefix.size());
+    }
+}
+
 /// The buffers whose bytes must not depend on the schedule.
 std::vector<std::size_t> compared_buffers(const LaunchSpec& spec) {
     std::vector<std::size_t> buffers;
@@ -145,6 +155,7 @@ LaunchResult run_launch(const LaunchSpec& spec, const std::shared_ptr<const simu
             run.allocate(contents);
             result.died = !run.launch();
             result.findings = run.simulator().take_findings();
+            shorten_paths(result.findings);
             if (seed == schedules.first_seed) result.statistics = run.simulator().statistics();
             ScheduledRun left;
             left.faulty = result.died || !result.findings.empty();

@@ -16,6 +16,7 @@ nlohmann::ordered_json to_json(const Finding& finding) {
             {"kernel", finding.kernel},
             {"file", finding.file},
             {"line", finding.line},
+            {"callers", finding.callers},
             {"instruction", finding.instruction},
             {"ptx_line", finding.ptx_line},
             {"cta", triple(finding.cta)},

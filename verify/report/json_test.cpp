@@ -12,7 +12,12 @@ namespace {
 
 nlohmann::json report(std::span<const Result> results) {
     std::ostringstream stream;
-    write_json(stream, {.version = "0.1.0", .seed = 7, .devices = {{"cuda:0", "NVIDIA H200", 90, 132}}}, results);
+    write_json(stream,
+               {.version = "0.1.0",
+                .seed = 7,
+                .schedules = {.first_seed = 9, .count = 200},
+                .devices = {{"cuda:0", "NVIDIA H200", 90, 132}}},
+               results);
     return nlohmann::json::parse(stream.str());
 }
 
@@ -22,6 +27,8 @@ TEST_CASE("the report describes the run") {
     CHECK(json["format"] == 1);
     CHECK(json["version"] == "0.1.0");
     CHECK(json["seed"] == 7);
+    CHECK(json["schedule_seed"] == 9);
+    CHECK(json["schedules"] == 200);
     CHECK(json["passed"] == false);
     CHECK(json["devices"][0] ==
           nlohmann::json{
@@ -78,6 +85,18 @@ TEST_CASE("faults, findings, errors and refusals are there") {
     CHECK(results[3]["outcome"] == "not served");
     CHECK(results[3]["reason"] == "blocks of more than 1024 tokens");
     CHECK_FALSE(results[3].contains("elements"));
+}
+
+TEST_CASE("schedules are there, with the seed that stands out") {
+    auto results = testing::sample_results();
+    results[0].schedules = testing::one_result();
+    results[1].schedules = testing::seed_that_differs();
+    const nlohmann::json json = report(results)["results"];
+    CHECK(json[0]["schedules"] == nlohmann::json{{"first_seed", 9}, {"count", 200}, {"runs", 200}});
+    CHECK(json[1]["schedules"]["runs"] == 8);
+    CHECK(json[1]["schedules"]["seed_that_stands_out"] == 16);
+    CHECK(json[1]["schedules"]["difference"] == "2 bytes of o differ from seed 9's");
+    CHECK_FALSE(json[2].contains("schedules"));
 }
 
 TEST_CASE("bytes that are no UTF-8 do not break the report") {

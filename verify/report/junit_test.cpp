@@ -11,9 +11,9 @@
 namespace block_attention {
 namespace {
 
-std::string report() {
+std::string report(const std::vector<Result>& results = testing::sample_results()) {
     std::ostringstream stream;
-    write_junit(stream, testing::sample_results());
+    write_junit(stream, results);
     return stream.str();
 }
 
@@ -57,6 +57,18 @@ TEST_CASE("the suite counts, and each result is a test case") {
     CHECK(contains(xml, R"(<error message="jagged: naive on cuda:0: FAILED: did not finish">)"));
     CHECK(contains(xml, "the launch failed"));
     CHECK(contains(xml, R"(<skipped message="blocks of more than 1024 tokens"/>)"));
+}
+
+TEST_CASE("the number of schedules is a property of a test case, whether it passed or not") {
+    auto results = testing::sample_results();
+    results[0].schedules = testing::one_result();
+    results[1].schedules = testing::seed_that_differs();
+    const std::string xml = report(results);
+    CHECK(unbalanced(xml).empty());
+    constexpr std::string_view kProperty = R"(<properties><property name="schedules" value="200"/></properties>)";
+    CHECK(contains(xml, std::string(kProperty) + "</testcase>"));
+    CHECK(contains(xml, std::string(kProperty) + "<failure message=\"listing: naive on simulator: FAILED"));
+    CHECK(contains(xml, "2 bytes of o differ from seed 9's"));
 }
 
 }  // namespace

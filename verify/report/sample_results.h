@@ -6,6 +6,17 @@
 
 namespace block_attention::testing {
 
+inline ScheduleComparison one_result() {
+    return {.schedules = {.first_seed = 9, .count = 200}, .runs = 200, .seed = {}, .difference = {}};
+}
+
+inline ScheduleComparison seed_that_differs() {
+    return {.schedules = {.first_seed = 9, .count = 200},
+            .runs = 8,
+            .seed = 16,
+            .difference = "2 bytes of o differ from seed 9's"};
+}
+
 /// One result of each kind: passed, failed in every way, died, refused.
 inline std::vector<Result> sample_results() {
     Result passed;

@@ -53,6 +53,22 @@ TEST_CASE("details name everything that is wrong, and the worst tile's worst ele
     CHECK(details(kStyle, testing::sample_results()[3]).empty());
 }
 
+TEST_CASE("schedules are named where they gave one result, and the seed where they didn't") {
+    Result result = testing::sample_results()[0];
+    result.schedules = testing::one_result();
+    CHECK(result.passed());
+    CHECK(table_row(kStyle, result) ==
+          "listing     naive   cuda:0            65,536     3.21 %  passed, same bits as on simulator; schedules: 200, "
+          "one result\n");
+    CHECK_FALSE(contains(details(kStyle, result), "stands out"));
+    result.schedules = testing::seed_that_differs();
+    CHECK_FALSE(result.passed());
+    CHECK(table_row(kStyle, result) ==
+          "listing     naive   cuda:0            65,536     3.21 %  FAILED: the result depends on the schedule\n");
+    CHECK(contains(details(kStyle, result),
+                   "  schedules: seed 16 of 9 to 208 stands out; --schedule-seed 16 replays it\n  2 bytes of o differ from seed 9's\n"));
+}
+
 TEST_CASE("failures come worst first, and only failures") {
     auto results = testing::sample_results();
     Result milder = results[1];

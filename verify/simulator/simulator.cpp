@@ -93,6 +93,22 @@ void check_shape(const LaunchRequest& request, const ptx::Function& kernel) {
     }
 }
 
+/// Whether CTAs can tell each other something through global memory in a way that PTX defines: by atomics, and by
+/// accesses that are ordered.
+bool ctas_may_communicate(const ptx::Function& kernel) {
+    const auto has = [](const ptx::Instruction& instruction, std::initializer_list<std::string_view> words) {
+        return std::ranges::any_of(instruction.modifiers, [&](std::string_view modifier) {
+            return std::ranges::find(words, modifier) != words.end();
+        });
+    };
+    return std::ranges::any_of(kernel.instructions, [&](const ptx::Instruction& instruction) {
+        if (has(instruction, {"shared", "shared::cta", "local", "param"})) return has(instruction, {"reduce"});
+        if (instruction.opcode == "atom" || instruction.opcode == "red") return true;
+        const bool access = instruction.opcode == "ld" || instruction.opcode == "st";
+        return access && has(instruction, {"volatile", "relaxed", "acquire", "release", "mmio"});
+    });
+}
+
 AlignedBytes pack_parameters(const LaunchRequest& request, const Program& program) {
     const auto& declared = program.parameters;
     if (declared.size() != request.parameters.size()) {
@@ -244,7 +260,9 @@ bool Simulator::launch(const LaunchRequest& request) {
     grid.multiprocessors = state_->options.multiprocessors;
 
     state_->memory.drop_full_shadows();
-    GridResult result = run_grid(grid, state_->options.host_threads, state_->options.finding_limit);
+    // Clusters that communicate run one after the other, or the host's threads would have a say in the result.
+    const unsigned host_threads = ctas_may_communicate(*program.function) ? 1 : state_->options.host_threads;
+    GridResult result = run_grid(grid, host_threads, state_->options.finding_limit);
     std::ranges::move(result.findings, std::back_inserter(state_->findings));
     ++state_->statistics.launches;
     state_->statistics.ctas += request.grid.count();

@@ -13,6 +13,12 @@
 
 namespace block_attention::simulator {
 
+/// The least target that has every instruction of a test's kernel.
+inline std::string_view target_of(std::string_view body) {
+    if (body.find("tcgen05.") != std::string_view::npos) return "sm_100a";
+    return body.find("wgmma.") != std::string_view::npos ? "sm_90a" : "sm_75";
+}
+
 /// A kernel written in a test, on a simulator of its own. Its parameters are 64-bit buffer addresses p0, p1, ..., which
 /// the body finds in %a0, %a1, ...; %tid.x is in %t, and %b0 to %b63 (b32), %d0 to %d31 (b64), %h0 to %h31 (b16), %p0
 /// to %p15 are free to use.
@@ -27,10 +33,10 @@ class TestKernel {
         }
         // The body starts at line 10 of "test.ptx", and says that it comes from line 100 of "test.cu".
         const std::string text = fmt::format(
-            ".version 9.0\n.target sm_75\n.address_size 64\n.file 1 \"test.cu\"\n"
+            ".version 9.0\n.target {}\n.address_size 64\n.file 1 \"test.cu\"\n"
             ".visible .entry k({}) {{ .reg .b64 %a<8>; .reg .b32 %b<64>, %t; .reg .b64 %d<32>; .reg .b16 %h<32>; .reg "
             ".pred %p<16>;\nmov.u32 %t, %tid.x;\n{}.loc 1 100 0\n{}\nret;\n}}\n",
-            parameters, prologue, body);
+            target_of(body), parameters, prologue, body);
         module_ = simulator_.load(text, "test.ptx");
     }
 

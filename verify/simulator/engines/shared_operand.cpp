@@ -18,7 +18,7 @@ constexpr std::uint64_t kAllWritten = 0x0101010101010101;
 
 }  // namespace
 
-void SharedOperand::gather(const MatrixDescriptor& descriptor, Major major, std::uint32_t first, std::uint32_t extent,
+void MatrixOperand::gather(const MatrixDescriptor& descriptor, Major major, std::uint32_t first, std::uint32_t extent,
                            std::uint16_t* packed) {
     const std::uint32_t elements = major == Major::k ? 1 : 8;
     gather_part(
@@ -26,7 +26,7 @@ void SharedOperand::gather(const MatrixDescriptor& descriptor, Major major, std:
         [&](std::uint32_t address, std::uint32_t mn) { return read(address, mn, elements); }, packed);
 }
 
-const std::byte* SharedOperand::read(std::uint32_t address, std::uint32_t mn, std::uint32_t count) {
+const std::byte* MatrixOperand::read(std::uint32_t address, std::uint32_t mn, std::uint32_t count) {
     const auto miss = [&] {
         for (std::uint32_t i = 0; i < count; ++i) missing_[mn + i] = true;
         if (!first_missing_) first_missing_ = address;
@@ -52,14 +52,13 @@ const std::byte* SharedOperand::read(std::uint32_t address, std::uint32_t mn, st
     return cta.shared_data() + (address - kSharedBase);
 }
 
-std::string SharedOperand::explain() const {
+std::string MatrixOperand::explain() const {
     if (!first_missing_) return {};
     const auto pc = issuer_.warp->index_of(*issuer_.instruction);
-    const SourcePlace place = source_place(issuer_.warp->program(), pc);
     return fmt::format(
-        "it rests on the product of {}:{}, whose operand {} was not there when it was read: the shared memory at {:#x} "
-        "was never written, or has yet to arrive",
-        place.file, place.line, name_, *first_missing_);
+        "it rests on the instruction of {}, whose operand {} was not there when it was read: the shared memory at "
+        "{:#x} was never written, or has yet to arrive",
+        place_text(issuer_.warp->program(), pc), name_, *first_missing_);
 }
 
 }  // namespace block_attention::simulator

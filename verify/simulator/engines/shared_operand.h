@@ -12,14 +12,17 @@
 namespace block_attention::simulator {
 
 /// A matrix operand in the CTA's shared memory, as an asynchronous product reads it: with what is missing of it.
-class SharedOperand {
+class MatrixOperand {
   public:
-    /// `name` is "A" or "B".
-    SharedOperand(const Issuer& issuer, std::string_view name) : issuer_(issuer), name_(name) {}
+    /// `name` is "A" or "B", as the PTX ISA calls the operand.
+    MatrixOperand(const Issuer& issuer, std::string_view name) : issuer_(issuer), name_(name) {}
 
     /// gather_part of layout/matrix_descriptor.h. Reports what lies outside shared memory.
     void gather(const MatrixDescriptor& descriptor, Major major, std::uint32_t first, std::uint32_t extent,
                 std::uint16_t* packed);
+    /// The 16 bytes at an address, which hold elements of row or column `mn` and the next, `count` of them. Poison where
+    /// shared memory does not reach, which is reported.
+    const std::byte* read(std::uint32_t address, std::uint32_t mn, std::uint32_t count);
 
     /// Whether any of it was never written, or has yet to arrive.
     [[nodiscard]] bool any_missing() const { return first_missing_.has_value(); }
@@ -29,8 +32,6 @@ class SharedOperand {
     [[nodiscard]] std::string explain() const;
 
   private:
-    const std::byte* read(std::uint32_t address, std::uint32_t mn, std::uint32_t count);
-
     Issuer issuer_;
     std::string_view name_;
     std::bitset<256> missing_;

@@ -10,21 +10,40 @@ namespace block_attention::simulator {
 
 namespace {
 
-template <typename Element>
-void read_elements(const std::byte* from, std::ptrdiff_t stride, unsigned count, bool negate, std::uint32_t* to) {
-    const Element sign = negate ? Element{1} << (8 * sizeof(Element) - 1) : 0;
-    const auto read = [&](std::ptrdiff_t pitch) {
+/// The elements of an operand as words, a step's after the other's, each filled up with zeros. `contiguous`: along k
+/// they are side by side, which as a constant makes the loop vector instructions.
+template <typename Element, bool contiguous>
+void read_elements(const OperandView& view, std::uint32_t* to) {
+    constexpr unsigned kElements = 32 / sizeof(Element);
+    const Element sign = view.negate ? Element{1} << (8 * sizeof(Element) - 1) : 0;
+    const std::ptrdiff_t pitch = contiguous ? std::ptrdiff_t{sizeof(Element)} : view.depth_stride;
+    const auto read = [&](const std::byte* from, unsigned count) {
         for (unsigned k = 0; k < count; ++k) {
             Element element{};
             std::memcpy(&element, from + k * pitch, sizeof(element));
             to[k] = static_cast<Element>(element ^ sign);
         }
     };
-    // Said as a constant, the usual stride makes the loop vector instructions.
-    if (stride == sizeof(Element)) {
-        read(sizeof(Element));
+    for (unsigned i = 0; i < view.count; ++i) {
+        const std::byte* from = view.data + i * view.stride;
+        for (unsigned k = 0; k < view.depth; k += kElements, from += kElements * pitch, to += kStepTerms) {
+            const unsigned present = std::min(kElements, view.depth - k);
+            if (present == kElements) [[likely]] {
+                read(from, kElements);
+            } else {
+                read(from, present);
+            }
+            std::fill(to + present, to + kStepTerms, 0);
+        }
+    }
+}
+
+template <typename Element>
+void read_elements(const OperandView& view, std::uint32_t* to) {
+    if (view.depth_stride == sizeof(Element)) {
+        read_elements<Element, true>(view, to);
     } else {
-        read(stride);
+        read_elements<Element, false>(view, to);
     }
 }
 
@@ -138,15 +157,10 @@ void PackedOperand::read(const OperandView& view) {
     const unsigned elements = step_depth(type_);
     steps_ = (depth_ + elements - 1) / elements;
     words_.resize(std::size_t{count_} * steps_ * kStepTerms);
-    const auto read_step = type_ == OperandType::tf32 ? &read_elements<std::uint32_t> : &read_elements<std::uint16_t>;
-    std::uint32_t* to = words_.data();
-    for (unsigned i = 0; i < count_; ++i) {
-        for (unsigned k = 0; k < depth_; k += elements, to += kStepTerms) {
-            const std::byte* from = view.data + i * view.stride + k * view.depth_stride;
-            const unsigned present = std::min(elements, depth_ - k);
-            read_step(from, view.depth_stride, present, view.negate, to);
-            std::fill(to + present, to + kStepTerms, 0);
-        }
+    if (type_ == OperandType::tf32) {
+        read_elements<std::uint32_t>(view, words_.data());
+    } else {
+        read_elements<std::uint16_t>(view, words_.data());
     }
 }
 

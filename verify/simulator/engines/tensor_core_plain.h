@@ -29,7 +29,8 @@ namespace block_attention::simulator {
 /// there is an infinity (measured on H200).
 enum class OperandType : std::uint8_t { f16, bf16, tf32 };
 
-/// Formats of C and D. f16 goes with operands of f16 only.
+/// Formats of C and D. f16 goes with operands of f16 only. In the order of the codes of tcgen05's instruction
+/// descriptor, as the operand types are.
 enum class AccumulatorType : std::uint8_t { f16, f32 };
 
 /// One step for one output. `a` and `b` hold equally many elements, each a bit pattern in the low bits of its word; so

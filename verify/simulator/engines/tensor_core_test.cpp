@@ -14,11 +14,22 @@
 
 #include "verify/simulator/engines/tensor_core_test_support.h"
 #include "verify/simulator/isa/half.h"
+#include "verify/simulator/layout/instruction_descriptor.h"
 
 /// The fast version gives the bits of the plain one.
 namespace block_attention::simulator {
 
 namespace {
+
+// The codes of tcgen05's instruction descriptor are these enumerations' values.
+template <typename Code, typename Value>
+constexpr bool agree(Code code, Value value) {
+    return static_cast<unsigned>(code) == static_cast<unsigned>(value);
+}
+static_assert(agree(InstructionDescriptor::Accumulator::f16, AccumulatorType::f16));
+static_assert(agree(InstructionDescriptor::Accumulator::f32, AccumulatorType::f32));
+static_assert(agree(InstructionDescriptor::Multiplicand::f16, OperandType::f16));
+static_assert(agree(InstructionDescriptor::Multiplicand::bf16, OperandType::bf16));
 
 struct Types {
     OperandType operands;

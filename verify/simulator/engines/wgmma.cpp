@@ -72,7 +72,7 @@ void WgmmaQueue::carry_out(const Wgmma& operation) {
     Warp& warp = *operation.issuer.warp;
     const std::uint32_t first_row = warp.index() % 4 * kRows;
     std::array<std::uint16_t, kRows * kMmaK> a{};
-    SharedOperand rows(operation.issuer, "A");
+    MatrixOperand rows(operation.issuer, "A");
     if (operation.a.empty()) {
         rows.gather(decode_wgmma_descriptor(operation.descriptor_a), operation.major_a, first_row, kRows, a.data());
     } else {
@@ -87,7 +87,7 @@ void WgmmaQueue::carry_out(const Wgmma& operation) {
         }
     }
     std::array<std::uint16_t, kMaxN * kMmaK> b;
-    SharedOperand columns(operation.issuer, "B");
+    MatrixOperand columns(operation.issuer, "B");
     columns.gather(decode_wgmma_descriptor(operation.descriptor_b), operation.major_b, 0, operation.n, b.data());
     a_.pack(packed_view(a.data(), kRows, operation.type, operation.negate_a));
     b_.pack(packed_view(b.data(), operation.n, operation.type, operation.negate_b));

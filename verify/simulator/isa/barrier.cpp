@@ -80,6 +80,18 @@ void complete_or(Warp& warp, const Decoded& i, const BarrierReduction& reduction
 
 enum class Form : std::uint8_t { sync, arrive, reduce };
 
+/// What is wrong with a number or a count written in the instruction is an error already here, as for ptxas.
+void check_immediates(const Decoder& d, std::size_t operand, bool counted) {
+    const auto is_immediate = [&](std::size_t i) { return d.operand(i).kind == ptx::Operand::Kind::integer; };
+    if (is_immediate(operand) && (d.immediate(operand) < 0 || d.immediate(operand) >= kBarriers)) {
+        d.refuse_operand(d.operand(operand), fmt::format("a barrier's number is 0 to {}", kBarriers - 1));
+    }
+    if (counted && is_immediate(operand + 1) &&
+        (d.immediate(operand + 1) <= 0 || d.immediate(operand + 1) % kWarpSize != 0)) {
+        d.refuse_operand(d.operand(operand + 1), fmt::format("the number of threads is a multiple of {}", kWarpSize));
+    }
+}
+
 void decode_barrier(Decoder& d, bool aligned) {
     d.take("cta");
     const auto form = d.take_one<Form>({{"sync", Form::sync}, {"arrive", Form::arrive}, {"red", Form::reduce}});
@@ -101,6 +113,7 @@ void decode_barrier(Decoder& d, bool aligned) {
     d.expect_operands(operand + 1 + predicate, operand + 2 + predicate);
     const bool counted = d.operands() == operand + 2 + predicate;
     if (*form == Form::arrive && !counted) d.refuse("an arrival needs the number of threads");
+    check_immediates(d, operand, counted);
     d.result.slots[1] = d.source(operand, Type::u32);
     d.result.slots[2] = counted ? d.source(operand + 1, Type::u32) : d.builder().constant(0, 32);
     d.result.slots[3] = d.builder().constant(1, 1);

@@ -34,7 +34,8 @@ Decode find_decoder(const ptx::Instruction& instruction) {
         {integer_opcodes(),     carry_opcodes(),      dot_product_opcodes(), bit_opcodes(),       mask_opcodes(),
          approximate_opcodes(), conversion_opcodes(), compare_opcodes(),     selection_opcodes(), move_opcodes(),
          memory_opcodes(),      atomic_opcodes(),     control_opcodes(),     barrier_opcodes(),   cluster_opcodes(),
-         mbarrier_opcodes(),    async_copy_opcodes(), warp_opcodes(),        wgmma_opcodes(),     matrix_opcodes()});
+         mbarrier_opcodes(),    async_copy_opcodes(), warp_opcodes(),        wgmma_opcodes(),     matrix_opcodes(),
+         tcgen05_opcodes()});
     const bool has_float_type = std::ranges::any_of(instruction.modifiers, [](std::string_view modifier) {
         const auto type = parse_type(modifier);
         return type && is_float(*type);

@@ -124,6 +124,13 @@ void Decoder::refuse(std::string_view message) const {
     throw ptx::PtxError(ptx::at(builder_.path(), instruction_.position, fmt::format("{}: {}", mnemonic(), message)));
 }
 
+void Decoder::require_target(std::string_view architecture) const {
+    const std::string_view target = builder_.module().ptx.target;
+    const bool specific = target.ends_with('a') || target.ends_with('f');
+    if (specific && target.substr(0, target.size() - 1) == architecture) return;
+    refuse(fmt::format("it exists for {}a alone, but the module's target is {}", architecture, target));
+}
+
 std::size_t Decoder::number_of(const ptx::Operand& operand) const {
     const auto contains = [&](const ptx::Operand& top) {
         return &top == &operand ||

@@ -93,6 +93,9 @@ class Decoder {
     [[nodiscard]] std::string mnemonic() const;
     [[nodiscard]] const ptx::Instruction& instruction() const { return instruction_; }
 
+    /// Refuses the instruction in a module for another target than that architecture's own: "sm_90" stands for sm_90a.
+    void require_target(std::string_view architecture) const;
+
     /// Throws PtxError at the instruction: "path:line:column: mnemonic: message".
     [[noreturn]] void refuse(std::string_view message) const;
     [[noreturn]] void refuse_operand(const ptx::Operand& operand, std::string_view message) const;
@@ -142,5 +145,6 @@ std::span<const Opcode> async_copy_opcodes();
 std::span<const Opcode> warp_opcodes();
 std::span<const Opcode> wgmma_opcodes();
 std::span<const Opcode> matrix_opcodes();
+std::span<const Opcode> tcgen05_opcodes();
 
 }  // namespace block_attention::simulator

@@ -68,10 +68,45 @@ void take_sync_aligned(Decoder& d) {
 
 constexpr unsigned kMatrixRows = 8;
 constexpr unsigned kRowBytes = 16;
-using Row = std::array<std::uint16_t, kMatrixRows>;
 
-/// The rows of a matrix, or of the up to four of an instruction.
-using Rows = std::array<Row, kWarpSize>;
+/// Up to four matrices, row after row.
+using Rows = std::array<std::uint16_t, std::size_t{kWarpSize} * kMatrixRows>;
+
+/// Where an element of a lane's register of matrix number `matrix` is.
+template <bool transposed>
+constexpr std::size_t place_in_rows(unsigned matrix, unsigned lane, unsigned number) {
+    const MatrixPosition at = ldmatrix_element(lane, number, transposed);
+    return std::size_t{ldmatrix_address_lane(matrix, at.row)} * kMatrixRows + at.col;
+}
+
+/// The register of a matrix.
+template <bool transposed>
+Registers gather_matrix(const Rows& rows, unsigned matrix) {
+    alignas(64) Registers result;
+    if constexpr (transposed) {
+        for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+            const std::uint32_t lower = rows[place_in_rows<true>(matrix, lane, 0)];
+            const std::uint32_t upper = rows[place_in_rows<true>(matrix, lane, 1)];
+            result[lane] = lower | upper << 16;
+        }
+    } else {
+        // The two elements are neighbours, and so are those of neighbouring lanes.
+        static_assert(place_in_rows<false>(3, 0, 1) == 3 * 64 + 1 && place_in_rows<false>(3, 31, 1) == 3 * 64 + 63);
+        std::memcpy(result.data(), &rows[place_in_rows<false>(matrix, 0, 0)], sizeof(result));
+    }
+    return result;
+}
+
+/// Puts the matrix that a register holds into its rows.
+template <bool transposed>
+void scatter_matrix(const Registers& values, unsigned matrix, Rows& rows) {
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+        for (unsigned number = 0; number < 2; ++number) {
+            rows[place_in_rows<transposed>(matrix, lane, number)] =
+                static_cast<std::uint16_t>(values[lane] >> (16 * number));
+        }
+    }
+}
 
 /// Whether a generic address is one of shared memory.
 bool is_shared(std::uint64_t address) { return (address & ~(kWindowBytes - 1)) == kSharedWindow; }
@@ -81,6 +116,7 @@ void find_rows(Warp& warp, const Decoded& i, AccessKind kind, std::size_t matric
     const LaneMask taking_part = warp.active();
     LaneMask giving = taking_part & (kAllLanes >> (kWarpSize - matrices * kMatrixRows));
     access.lanes = 0;
+    access.uniform = false;
     if (giving == 0) return;
     warp.set_active(giving);
     auto addresses = lane_addresses(warp, i, i.slots[0]);
@@ -108,52 +144,35 @@ template <bool transposed>
 void load_matrices(Warp& warp, const Decoded& i) {
     WarpAccess access;
     find_rows(warp, i, AccessKind::load, i.list.size(), access);
-    Rows rows;
+    alignas(64) Rows rows;
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-        std::array<std::uint64_t, 2> halves{kPoison, kPoison};
-        if ((access.lanes >> lane & 1) != 0) {
-            halves = {load_cell<std::uint64_t>(access.data[lane]), load_cell<std::uint64_t>(access.data[lane] + 8)};
+        const bool found = (access.lanes >> lane & 1) != 0;
+        std::byte* row = access.data[access.uniform ? 0 : lane];
+        for (unsigned half = 0; half < 2; ++half) {
+            const std::uint64_t bits = found ? load_cell<std::uint64_t>(row + 8 * half) : kPoison;
+            std::memcpy(&rows[lane * kMatrixRows + 4 * half], &bits, sizeof(bits));
         }
-        rows[lane] = std::bit_cast<Row>(halves);
     }
     for (unsigned matrix = 0; matrix < i.list.size(); ++matrix) {
-        alignas(64) Registers result;
-        for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-            const auto element = [&](unsigned number) -> std::uint32_t {
-                const MatrixPosition at = ldmatrix_element(lane, number, transposed);
-                return rows[ldmatrix_address_lane(matrix, at.row)][at.col];
-            };
-            result[lane] = element(0) | element(1) << 16;
-        }
-        warp.commit(i.list[matrix], result);
-    }
-}
-
-/// Puts the matrix that a register holds into 8 rows.
-template <bool transposed>
-void scatter(const Registers& values, Row* rows) {
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-        for (unsigned number = 0; number < 2; ++number) {
-            const MatrixPosition at = ldmatrix_element(lane, number, transposed);
-            rows[at.row][at.col] = static_cast<std::uint16_t>(values[lane] >> (16 * number));
-        }
+        warp.commit(i.list[matrix], gather_matrix<transposed>(rows, matrix));
     }
 }
 
 template <bool transposed>
 void store_matrices(Warp& warp, const Decoded& i) {
-    Rows rows;
+    alignas(64) Rows rows;
     for (unsigned matrix = 0; matrix < i.list.size(); ++matrix) {
         warp.require(i, i.list[matrix]);
-        scatter<transposed>(values_of(warp, i.list[matrix]), &rows[ldmatrix_address_lane(matrix, 0)]);
+        scatter_matrix<transposed>(values_of(warp, i.list[matrix]), matrix, rows);
     }
     WarpAccess access;
     find_rows(warp, i, AccessKind::store, i.list.size(), access);
     for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
         const auto lane = static_cast<unsigned>(std::countr_zero(left));
-        const auto halves = std::bit_cast<std::array<std::uint64_t, 2>>(rows[lane]);
         for (unsigned half = 0; half < 2; ++half) {
-            store_cell(access.data[lane] + 8 * half, halves[half]);
+            std::uint64_t bits = 0;
+            std::memcpy(&bits, &rows[lane * kMatrixRows + 4 * half], sizeof(bits));
+            store_cell(access.data[lane] + 8 * half, bits);
             if (access.shadowed && access.shadow[lane] != nullptr) {
                 store_cell(access.shadow[lane] + 8 * half, kWritten<std::uint64_t>);
             }
@@ -163,17 +182,9 @@ void store_matrices(Warp& warp, const Decoded& i) {
 
 void transpose_matrix(Warp& warp, const Decoded& i) {
     warp.require(i, i.slots[1]);
-    std::array<Row, kMatrixRows> rows;
-    scatter<false>(values_of(warp, i.slots[1]), rows.data());
-    alignas(64) Registers result;
-    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-        const auto element = [&](unsigned number) -> std::uint32_t {
-            const MatrixPosition at = ldmatrix_element(lane, number, true);
-            return rows[at.row][at.col];
-        };
-        result[lane] = element(0) | element(1) << 16;
-    }
-    warp.commit(i.slots[0], result);
+    Rows rows;
+    scatter_matrix<false>(values_of(warp, i.slots[1]), 0, rows);
+    warp.commit(i.slots[0], gather_matrix<true>(rows, 0));
 }
 
 void take_shape(Decoder& d) {
@@ -260,36 +271,32 @@ struct MmaForm {
     constexpr unsigned c_registers() const { return accumulator == AccumulatorType::f32 ? 4 : 2; }
 };
 
-/// Where the words of A (row by row) and B (column by column) are, by register and lane.
+constexpr unsigned kGroup = 4;  ///< Lanes that hold neighbours: of a row of A, of a column of B.
+
+/// Where the word of A, rows one after the other, is that a lane holds in a register; and that of B, column by column.
 template <MmaForm form>
-struct Places {
-    std::array<Lanes<std::uint32_t>, form.a_registers()> a;
-    std::array<Lanes<std::uint32_t>, form.b_registers()> b;
+constexpr std::size_t place_in_a(std::uint32_t lane, std::uint32_t number) {
+    constexpr bool kPairs = form.operands != OperandType::tf32;
+    const MatrixPosition at = kPairs ? mma_a(lane, 2 * number) : mma_a_tf32(lane, number);
+    return at.row * form.words() + (kPairs ? at.col / 2 : at.col);
+}
+template <MmaForm form>
+constexpr std::size_t place_in_b(std::uint32_t lane, std::uint32_t number) {
+    constexpr bool kPairs = form.operands != OperandType::tf32;
+    const MatrixPosition at = kPairs ? mma_b(lane, 2 * number) : mma_b_tf32(lane, number);
+    return at.col * form.words() + (kPairs ? at.row / 2 : at.row);
+}
 
-    constexpr Places() : a{}, b{} {
-        constexpr bool kPairs = form.operands != OperandType::tf32;
-        for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
-            for (std::uint32_t i = 0; i < a.size(); ++i) {
-                const MatrixPosition at = kPairs ? mma_a(lane, 2 * i) : mma_a_tf32(lane, i);
-                a[i][lane] = at.row * form.words() + (kPairs ? at.col / 2 : at.col);
-            }
-            for (std::uint32_t i = 0; i < b.size(); ++i) {
-                const MatrixPosition at = kPairs ? mma_b(lane, 2 * i) : mma_b_tf32(lane, i);
-                b[i][lane] = at.col * form.words() + (kPairs ? at.row / 2 : at.row);
-            }
-        }
-    }
-};
-
-/// The elements of registers of A or B in memory, side by side along k.
-template <std::size_t words, std::size_t registers>
-std::array<std::uint32_t, words> gather(Warp& warp, const Decoded& i, std::span<const Slot> slots,
-                                        const std::array<Lanes<std::uint32_t>, registers>& places) {
+/// The registers of A or B in memory: the elements side by side along k.
+template <std::size_t words, std::size_t (*place)(std::uint32_t, std::uint32_t)>
+std::array<std::uint32_t, words> gather(Warp& warp, const Decoded& i, std::span<const Slot> slots) {
     std::array<std::uint32_t, words> result;
-    for (std::size_t k = 0; k < registers; ++k) {
-        warp.require(i, slots[k]);
-        const Registers values = values_of(warp, slots[k]);
-        for (unsigned lane = 0; lane < kWarpSize; ++lane) result[places[k][lane]] = values[lane];
+    for (std::uint32_t number = 0; number < words / kWarpSize; ++number) {
+        warp.require(i, slots[number]);
+        const Registers values = values_of(warp, slots[number]);
+        for (unsigned lane = 0; lane < kWarpSize; lane += kGroup) {
+            std::copy_n(&values[lane], kGroup, &result[place(lane, number)]);
+        }
     }
     return result;
 }
@@ -305,55 +312,63 @@ OperandView view_of(const std::uint32_t* words, unsigned count) {
 }
 
 /// C or D, column by column: A and B change places, which is faster (see multiply).
-using Tile = std::array<std::array<std::uint32_t, kRowsOfA>, kColumnsOfB>;
+using Tile = std::array<std::uint32_t, std::size_t{kColumnsOfB} * kRowsOfA>;
 
-template <AccumulatorType accumulator>
-void load_tile(Warp& warp, const Decoded& i, std::span<const Slot> slots, Tile& tile) {
-    constexpr unsigned kElements = accumulator == AccumulatorType::f32 ? 1 : 2;  // of a register
-    for (unsigned k = 0; k < slots.size(); ++k) {
-        warp.require(i, slots[k]);
-        const Registers values = values_of(warp, slots[k]);
-        for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-            for (unsigned part = 0; part < kElements; ++part) {
-                const MatrixPosition at = mma_c(lane, k * kElements + part);
-                tile[at.col][at.row] = values[lane] >> (16 * part);
+/// Calls visit(lane, part, the element's place in a tile) for each element in register `number` of C or D. Lanes that
+/// hold neighbours of a column come one after the other.
+template <AccumulatorType accumulator, typename Visit>
+void for_each_element(unsigned number, Visit visit) {
+    constexpr unsigned kElements = accumulator == AccumulatorType::f32 ? 1 : 2;
+    for (unsigned part = 0; part < kElements; ++part) {
+        for (unsigned first = 0; first < kGroup; ++first) {
+            for (unsigned lane = first; lane < kWarpSize; lane += kGroup) {
+                const MatrixPosition at = mma_c(lane, number * kElements + part);
+                visit(lane, part, at.col * kRowsOfA + at.row);
             }
         }
     }
 }
 
 template <AccumulatorType accumulator>
+Tile load_tile(Warp& warp, const Decoded& i, std::span<const Slot> slots) {
+    Tile tile;
+    for (unsigned number = 0; number < slots.size(); ++number) {
+        warp.require(i, slots[number]);
+        const Registers values = values_of(warp, slots[number]);
+        for_each_element<accumulator>(number, [&](unsigned lane, unsigned part, std::size_t place) {
+            tile[place] = values[lane] >> (16 * part);
+        });
+    }
+    return tile;
+}
+
+template <AccumulatorType accumulator>
 void store_tile(Warp& warp, std::span<const Slot> slots, const Tile& tile) {
-    constexpr unsigned kElements = accumulator == AccumulatorType::f32 ? 1 : 2;
-    for (unsigned k = 0; k < slots.size(); ++k) {
-        alignas(64) Registers result{};
-        for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-            for (unsigned part = 0; part < kElements; ++part) {
-                const MatrixPosition at = mma_c(lane, k * kElements + part);
-                result[lane] |= tile[at.col][at.row] << (16 * part);
-            }
-        }
-        warp.commit(slots[k], result);
+    for (unsigned number = 0; number < slots.size(); ++number) {
+        alignas(64) Registers result;
+        for_each_element<accumulator>(number, [&](unsigned lane, unsigned part, std::size_t place) {
+            const std::uint32_t value = tile[place] << (16 * part);
+            result[lane] = part == 0 ? value : result[lane] | value;
+        });
+        warp.commit(slots[number], result);
     }
 }
 
 template <MmaForm form>
 void multiply_matrices(Warp& warp, const Decoded& i) {
-    static constexpr Places<form> kPlaces;
     constexpr unsigned kA = form.c_registers();
     constexpr unsigned kB = kA + form.a_registers();
     constexpr unsigned kC = kB + form.b_registers();
-    const auto a = gather<kRowsOfA * form.words()>(warp, i, i.list.subspan(kA, form.a_registers()), kPlaces.a);
-    const auto b = gather<kColumnsOfB * form.words()>(warp, i, i.list.subspan(kB, form.b_registers()), kPlaces.b);
-    alignas(64) Tile tile;
-    load_tile<form.accumulator>(warp, i, i.list.subspan(kC), tile);
+    const auto a = gather<kRowsOfA * form.words(), place_in_a<form>>(warp, i, i.list.subspan(kA));
+    const auto b = gather<kColumnsOfB * form.words(), place_in_b<form>>(warp, i, i.list.subspan(kB));
+    Tile tile = load_tile<form.accumulator>(warp, i, i.list.subspan(kC));
 
     static thread_local PackedRows rows;
     static thread_local PackedColumns columns;
     rows.pack(view_of<form>(b.data(), kColumnsOfB));
     columns.pack(view_of<form>(a.data(), kRowsOfA));
     std::array<std::uint32_t*, kColumnsOfB> pointers;
-    for (unsigned n = 0; n < kColumnsOfB; ++n) pointers[n] = tile[n].data();
+    for (unsigned n = 0; n < kColumnsOfB; ++n) pointers[n] = &tile[std::size_t{n} * kRowsOfA];
     multiply(rows, columns, {.type = form.accumulator}, pointers);
     store_tile<form.accumulator>(warp, i.list.first(kA), tile);
 }

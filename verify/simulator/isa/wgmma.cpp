@@ -186,6 +186,7 @@ void decode_multiply(Decoder& d) {
 }
 
 void decode_wgmma(Decoder& d) {
+    d.require_target("sm_90");
     if (d.take("mma_async")) return decode_multiply(d);
     const bool fence = d.take("fence");
     const bool commit = !fence && d.take("commit_group");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace block_attention::simulator {
 
@@ -14,6 +15,9 @@ constexpr std::uint32_t kMaxBurstExponent = 8;
 /// A delay is 1 to 2^k, k drawn from 0 to a limit that is itself drawn from these bounds for each cluster.
 constexpr std::uint32_t kLeastDelayExponent = 3;
 constexpr std::uint32_t kMaxDelayExponent = 13;
+
+/// How often the choice of a laggard is drawn again.
+constexpr unsigned kLaggardRedraws = 4;
 
 /// How often every wait times out, while nothing happens, before it counts as a deadlock: a kernel may try a wait once,
 /// do something else, and come back.
@@ -42,6 +46,32 @@ void Cluster::start(std::uint64_t number) {
         ctas_[rank]->start(number * size() + rank);
         for (Warp& warp : ctas_[rank]->warps()) runnable_.push_back(&warp);
     }
+    draw_laggards();
+}
+
+/// In half of the clusters some warps have fewer turns than others: those of one CTA, or some of each. Otherwise all
+/// would come equally far, and a wait that only matters for a straggler would never be missed.
+void Cluster::draw_laggards() {
+    enum class Mood : std::uint8_t { even, one_cta, some_warps };
+    constexpr std::array kMoods{Mood::even, Mood::even, Mood::one_cta, Mood::some_warps};
+    const Mood mood = kMoods.at(delays_.below(kMoods.size()));
+    const std::uint32_t laggard = delays_.below(size());
+    for (unsigned rank = 0; rank < size(); ++rank) {
+        for (Warp& warp : ctas_[rank]->warps()) {
+            const bool slow = mood == Mood::one_cta ? size() > 1 && rank == laggard
+                                                    : mood == Mood::some_warps && delays_.below(4) == 0;
+            warp.set_laggard(slow);
+        }
+    }
+}
+
+Warp& Cluster::choose_warp() {
+    const auto count = static_cast<std::uint32_t>(runnable_.size());
+    Warp* warp = runnable_[random_.below(count)];
+    for (unsigned draw = 0; draw < kLaggardRedraws && warp->laggard() && count > 1; ++draw) {
+        warp = runnable_[random_.below(count)];
+    }
+    return *warp;
 }
 
 bool Cluster::run() {
@@ -56,8 +86,7 @@ bool Cluster::run() {
             if (time_out_waits()) continue;
             break;
         }
-        const std::uint32_t choice = random_.below(static_cast<std::uint32_t>(runnable_.size()));
-        Warp& warp = *runnable_[choice];
+        Warp& warp = choose_warp();
         const std::uint32_t burst = 1 + random_.below(1U << random_.below(kMaxBurstExponent + 1));
         const std::uint32_t steps = warp.run(burst);
         executed_ += steps;

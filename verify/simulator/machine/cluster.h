@@ -51,6 +51,8 @@ class Cluster {
 
   private:
     std::uint64_t draw_delay();
+    void draw_laggards();
+    Warp& choose_warp();
     bool time_out_waits();
     bool within_step_limit(Warp& warp);
     void complete_barrier_if_full();

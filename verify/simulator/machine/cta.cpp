@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "verify/simulator/engines/tcgen05.h"
 #include "verify/simulator/engines/wgmma.h"
 #include "verify/simulator/machine/address_space.h"
 #include "verify/simulator/machine/cluster.h"
@@ -75,6 +76,7 @@ void Cta::start(std::uint64_t number) {
     bulk_groups_.assign(warps_.size() * kWarpSize, {});
     for (const auto& queue : wgmma_queues_) queue->clear();
     warpgroups_.assign((warps_.size() + 3) / 4, {});
+    if (tcgen05_) tcgen05_->clear();
     findings_.clear();
     std::fill_n(shared_.data(), grid_.shared_bytes, static_cast<std::byte>(kPoison & 0xFF));
     std::fill_n(shared_shadow_.data(), grid_.shared_bytes, std::byte{0});
@@ -156,13 +158,12 @@ void Cta::check_warpgroup(Warp& warp, const Decoded& instruction, std::array<std
     } else if (const auto& entry = log.entries[issued];
                entry.instruction != &instruction || entry.descriptors != descriptors) {
         warp.report(Rule::matrix, instruction, kAllLanes, [&] {
-            const SourcePlace place = source_place(program_, warp.index_of(*entry.instruction));
             return fmt::format(
                 "warp {} issues a wgmma with the descriptors {:#x} and {:#x} while another warp of its warpgroup "
                 "issues "
-                "that of {}:{} with {:#x} and {:#x}; the four warps must execute the same one",
-                warp.index(), descriptors[0], descriptors[1], place.file, place.line, entry.descriptors[0],
-                entry.descriptors[1]);
+                "that of {} with {:#x} and {:#x}; the four warps must execute the same one",
+                warp.index(), descriptors[0], descriptors[1], place_text(program_, warp.index_of(*entry.instruction)),
+                entry.descriptors[0], entry.descriptors[1]);
         });
     }
     ++issued;
@@ -170,6 +171,11 @@ void Cta::check_warpgroup(Warp& warp, const Decoded& instruction, std::array<std
         log.entries.pop_front();
         for (std::size_t& count : log.issued) --count;
     }
+}
+
+Tcgen05Queue& Cta::tcgen05() {
+    if (!tcgen05_) tcgen05_ = std::make_unique<Tcgen05Queue>(*this);
+    return *tcgen05_;
 }
 
 void Cta::wake(Wait wait, std::optional<std::uint32_t> key) {
@@ -200,6 +206,7 @@ void Cta::warp_finished() {
     for (std::uint32_t number = 0; number < kBarriers; ++number) {
         if (barriers_[number].expected == 0) complete_if_full(number);
     }
+    if (tcgen05_ && finished()) tcgen05_->cta_exits();
 }
 
 void Cta::report_deadlock() {
@@ -221,10 +228,9 @@ std::string Cta::describe_waiters() const {
     std::string text;
     for (const auto& [how, warps] : groups) {
         const auto& [pc, wait, key, lanes] = how;
-        const SourcePlace place = source_place(program_, pc);
         if (!text.empty()) text += "; ";
-        text += fmt::format("{} {}, {}, at {}:{} ({})", warps.size() == 1 ? "warp" : "warps", fmt::join(warps, ", "),
-                            to_string_lanes(lanes), place.file, place.line, instruction_text(program_, pc));
+        text += fmt::format("{} {}, {}, at {} ({})", warps.size() == 1 ? "warp" : "warps", fmt::join(warps, ", "),
+                            to_string_lanes(lanes), place_text(program_, pc), instruction_text(program_, pc));
         text += describe_wait({pc, lanes, wait, key, false});
     }
     const auto exited = std::ranges::count(warps_, true, &Warp::finished);

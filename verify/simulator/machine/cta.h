@@ -19,6 +19,7 @@
 namespace block_attention::simulator {
 
 class Cluster;
+class Tcgen05Queue;
 class WgmmaQueue;
 
 /// What the CTAs of one launch share.
@@ -131,6 +132,8 @@ class Cta {
     /// A warp issues a wgmma; reports it if another warp of its warpgroup issued something else as its own wgmma of the
     /// same number.
     void check_warpgroup(Warp& warp, const Decoded& instruction, std::array<std::uint64_t, 2> descriptors);
+    /// The CTA's Tensor Memory and what tcgen05 has in flight. Made when it is first asked for.
+    [[nodiscard]] Tcgen05Queue& tcgen05();
 
     /// Fragments that wait for this look again: those of `key`, or of any.
     void wake(Wait wait, std::optional<std::uint32_t> key = std::nullopt);
@@ -185,6 +188,7 @@ class Cta {
     std::vector<AsyncGroups> bulk_groups_;
     std::vector<std::unique_ptr<WgmmaQueue>> wgmma_queues_;
     std::vector<WarpgroupLog> warpgroups_;
+    std::unique_ptr<Tcgen05Queue> tcgen05_;
     FindingLog findings_;
     std::uint64_t executed_lanes_ = 0;
 };

@@ -64,24 +64,39 @@ Dim3 unflatten(std::uint64_t linear, Dim3 box) {
             static_cast<std::uint32_t>(linear / box.x / box.y)};
 }
 
-SourcePlace source_place(const Program& program, std::uint32_t instruction) {
+std::vector<SourcePlace> source_places(const Program& program, std::uint32_t instruction) {
     const ptx::Module& module = program.module->ptx;
     const auto& code = program.function->instructions;
     const ptx::SourceLine* line = nullptr;
     if (instruction < code.size() && code[instruction].source_line >= 0) {
         line = &module.source_lines[static_cast<std::size_t>(code[instruction].source_line)];
     }
-    std::optional<SourcePlace> place;
+    std::vector<SourcePlace> own;
+    std::optional<SourcePlace> outermost;
     while (line != nullptr) {
         if (const auto file = module.files.find(line->file); file != module.files.end()) {
-            place = {file->second, line->line};
-            if (!is_toolkit_header(file->second)) break;
+            outermost = {file->second, line->line};
+            if (!is_toolkit_header(file->second)) own.push_back(*outermost);
         }
         line = line->inlined_at < 0 ? nullptr : &module.source_lines[static_cast<std::size_t>(line->inlined_at)];
     }
-    if (place) return *place;
+    if (!own.empty()) return own;
+    if (outermost) return {*outermost};
     const auto position = instruction < code.size() ? code[instruction].position : program.function->position;
-    return {module.path, position.line};
+    return {{module.path, position.line}};
+}
+
+SourcePlace source_place(const Program& program, std::uint32_t instruction) {
+    return source_places(program, instruction).front();
+}
+
+std::string place_text(const Program& program, std::uint32_t instruction) {
+    std::vector<std::string> texts;
+    for (const SourcePlace& place : source_places(program, instruction)) {
+        texts.push_back(fmt::format("{}:{}", place.file, place.line));
+    }
+    if (texts.size() == 1) return texts.front();
+    return fmt::format("{} (from {})", texts.front(), fmt::join(texts.begin() + 1, texts.end(), ", "));
 }
 
 std::string instruction_text(const Program& program, std::uint32_t instruction) {
@@ -124,22 +139,35 @@ std::vector<Finding> FindingCollector::report(std::uint64_t last, std::size_t li
     }
     std::ranges::sort(order, {},
                       [](const auto& entry) { return std::pair(entry.second->cta, entry.second->first.order); });
-    if (order.size() > limit) order.resize(limit);
     std::vector<Finding> findings;
-    findings.reserve(order.size());
-    for (const auto& [key, gathered] : order) findings.push_back(make_finding(key, *gathered, last));
+    std::map<std::pair<Rule, std::string>, std::size_t> places;
+    for (const auto& [key, gathered] : order) {
+        // The instructions of one source line are one fault: an unrolled loop has hundreds of them.
+        const auto [found, added] =
+            places.try_emplace({key.rule, place_text(program_, key.instruction)}, findings.size());
+        if (added && findings.size() == limit) break;
+        Finding finding = make_finding(key, *gathered, last);
+        if (added) {
+            findings.push_back(std::move(finding));
+        } else {
+            findings[found->second].occurrences += finding.occurrences;
+        }
+    }
     return findings;
 }
 
 Finding FindingCollector::make_finding(const FindingLog::Key& key, const Gathered& gathered, std::uint64_t last) const {
     const auto& code = program_.function->instructions;
-    const SourcePlace place = source_place(program_, key.instruction);
+    const auto places = source_places(program_, key.instruction);
     Finding finding;
     finding.rule = name_of(key.rule);
     finding.message = gathered.first.message;
     finding.kernel = program_.function->name;
-    finding.file = place.file;
-    finding.line = place.line;
+    finding.file = places.front().file;
+    finding.line = places.front().line;
+    for (std::size_t i = 1; i < places.size(); ++i) {
+        finding.callers.push_back(fmt::format("{}:{}", places[i].file, places[i].line));
+    }
     finding.instruction = instruction_text(program_, key.instruction);
     finding.ptx_line = key.instruction < code.size() ? code[key.instruction].position.line : 0;
     finding.cta = grid_.cta_id(gathered.cta);

@@ -99,9 +99,14 @@ struct SourcePlace {
     std::uint32_t line = 0;
 };
 
-/// Where an instruction came from: of the lines that were inlined into each other, the innermost outside the toolkit's
-/// own headers, since a reader looks for their own code.
+/// Where an instruction came from, and where that was inlined, innermost first. The toolkit's own headers are left out,
+/// since a reader looks for their own code, unless there is nothing else.
+std::vector<SourcePlace> source_places(const Program& program, std::uint32_t instruction);
+/// The first of them.
 SourcePlace source_place(const Program& program, std::uint32_t instruction);
+
+/// "ptx.cuh:40 (from kernel.cu:12)", for messages.
+std::string place_text(const Program& program, std::uint32_t instruction);
 
 /// The text of an instruction, on one line.
 std::string instruction_text(const Program& program, std::uint32_t instruction);

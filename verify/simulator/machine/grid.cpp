@@ -4,27 +4,58 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "verify/simulator/machine/cluster.h"
+#include "verify/simulator/machine/random.h"
 
 namespace block_attention::simulator {
 
 namespace {
 
-/// The clusters of a grid, handed out in order to whichever thread is free.
+/// The order in which a grid's clusters start. The hardware promises none, so the seed draws one: every `stride`-th
+/// cluster, round and round.
+class StartOrder {
+  public:
+    StartOrder(std::uint64_t seed, std::uint64_t count) : count_(count) {
+        if (count < 2 || count > kMost) return;
+        Random random(seed, kStream);
+        first_ = random.below(static_cast<std::uint32_t>(count));
+        do {
+            stride_ = 1 + random.below(static_cast<std::uint32_t>(count - 1));
+        } while (std::gcd(stride_, count) != 1);
+    }
+
+    /// The number of the cluster that starts as number `position`.
+    [[nodiscard]] std::uint64_t at(std::uint64_t position) const {
+        return count_ > kMost ? position : (first_ + position * stride_) % count_;
+    }
+
+  private:
+    static constexpr std::uint64_t kMost = std::uint64_t{1} << 31;    // products stay below 2^64
+    static constexpr std::uint64_t kStream = std::uint64_t{1} << 63;  // apart from those of clusters
+
+    std::uint64_t count_;
+    std::uint64_t first_ = 0;
+    std::uint64_t stride_ = 1;
+};
+
+/// The clusters of a grid, handed out to whichever thread is free.
 class GridRun {
   public:
     explicit GridRun(const Grid& grid)
-        : grid_(grid), count_(grid.grid.count() / grid.cluster.count()), collector_(grid) {}
+        : grid_(grid), count_(grid.grid.count() / grid.cluster.count()), order_(grid.seed, count_), collector_(grid) {}
 
     /// Runs clusters until there are no more.
     void work() {
         try {
             Cluster cluster(grid_);
             for (;;) {
-                const std::uint64_t number = next_.fetch_add(1);
-                if (number >= count_ || number > last_.load()) return;
+                const std::uint64_t position = next_.fetch_add(1);
+                if (position >= count_) return;
+                const std::uint64_t number = order_.at(position);
+                if (number > last_.load()) continue;
                 cluster.start(number);
                 const bool completed = cluster.run();
                 warp_instructions_ += cluster.executed();
@@ -38,7 +69,7 @@ class GridRun {
         } catch (...) {
             const std::lock_guard lock(mutex_);
             exception_ = std::current_exception();
-            last_ = 0;
+            next_ = count_;
         }
     }
 
@@ -58,9 +89,10 @@ class GridRun {
 
     const Grid& grid_;
     std::uint64_t count_;
+    StartOrder order_;
     FindingCollector collector_;
     std::atomic<std::uint64_t> next_{0};
-    std::atomic<std::uint64_t> last_{UINT64_MAX};  ///< the first cluster that died: later ones don't count
+    std::atomic<std::uint64_t> last_{UINT64_MAX};  ///< the lowest that died: higher ones don't count
     std::atomic<std::uint64_t> warp_instructions_{0};
     std::atomic<std::uint64_t> lane_instructions_{0};
     std::mutex mutex_;

@@ -86,9 +86,8 @@ std::string RegistersInFlight::explain(Slot slot) const {
     if (found == registers_.end()) return {};
     const Program& program = warp_.program();
     const auto pc = static_cast<std::uint32_t>(found->second.instruction - program.code.data());
-    const SourcePlace place = source_place(program, pc);
-    return fmt::format("the instruction of {}:{} that writes it is asynchronous, and no wait has covered it yet",
-                       place.file, place.line);
+    return fmt::format("the instruction of {} that writes it is asynchronous, and no wait has covered it yet",
+                       place_text(program, pc));
 }
 
 LaneMask RegistersInFlight::poison(Slot slot) const {

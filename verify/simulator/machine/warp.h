@@ -59,6 +59,9 @@ class Warp {
     std::uint32_t run(std::uint32_t budget);
 
     [[nodiscard]] bool runnable() const;
+    /// Whether it has fewer turns than other warps; see Cluster.
+    [[nodiscard]] bool laggard() const { return laggard_; }
+    void set_laggard(bool laggard) { laggard_ = laggard; }
     [[nodiscard]] bool finished() const { return alive_ == 0; }
     /// The lanes that exist and have not exited.
     [[nodiscard]] LaneMask alive() const { return alive_; }
@@ -177,6 +180,7 @@ class Warp {
     LaneMask lanes_ = 0;       ///< of the running fragment
     unsigned current_ = 0;     ///< the running fragment
     std::uint32_t limit_ = 0;  ///< the program counter from which on another fragment is behind it
+    bool laggard_ = false;
     LaneMask cluster_arrived_ = 0;
     LaneMask cluster_complete_ = 0;
     unsigned count_ = 0;

@@ -14,13 +14,14 @@
 //   C  four panels of 32 columns an epilogue warp; in a panel, row m holds its 32 floats
 // Tensor Memory: column n of C in column n. 128 rows: row m in lane m. 64 rows: row m in lane m / 16 * 32 + m % 16. So
 // an epilogue warp finds its quarter of the rows in the 32 lanes that it can read.
+#include "optimized/ptx/instructions.cuh"
 #include "verify/simulator/programs/blackwell_gemm.h"
 
 #include "verify/simulator/programs/kernel_settings.h"
 #include "verify/simulator/programs/pipeline.cuh"
-#include "verify/simulator/programs/ptx.cuh"
 
 namespace block_attention::programs {
+using namespace ptx;
 namespace {
 
 template <typename G>

@@ -13,13 +13,14 @@
 // B in shared memory: MN-major, two blocks of 64 columns; in a block, row k holds its 64 n, swizzled (128B mode).
 // Tensor Memory, row m in lane m: columns 0-127 hold the sums, column n of C each; then come four stages of A, 32
 // columns each, column k / 2 with k in the low half and k + 1 in the high half.
+#include "optimized/ptx/instructions.cuh"
 #include "verify/simulator/programs/blackwell_gemm_tmem_a.h"
 
 #include "verify/simulator/programs/kernel_settings.h"
 #include "verify/simulator/programs/pipeline.cuh"
-#include "verify/simulator/programs/ptx.cuh"
 
 namespace block_attention::programs {
+using namespace ptx;
 namespace {
 
 using G = BlackwellGemmTmemA;

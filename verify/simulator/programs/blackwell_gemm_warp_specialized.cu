@@ -13,13 +13,14 @@
 //                  memory, TMA store
 //
 // Layouts as in blackwell_gemm.cu. Accumulator i has columns 128 i .. 128 i + 127.
+#include "optimized/ptx/instructions.cuh"
 #include "verify/simulator/programs/blackwell_gemm_warp_specialized.h"
 
 #include "verify/simulator/programs/kernel_settings.h"
 #include "verify/simulator/programs/pipeline.cuh"
-#include "verify/simulator/programs/ptx.cuh"
 
 namespace block_attention::programs {
+using namespace ptx;
 namespace {
 
 using G = BlackwellGemmWarpSpecialized;

@@ -141,6 +141,13 @@ Faults tcgen05_faults(const Program& program) {
 
 }  // namespace
 
+bool removes_only_fences(const Fault& fault) {
+    return !fault.change && std::ranges::all_of(fault.edits, [](const PtxEdit& edit) {
+        return edit.part.empty() &&
+               (edit.instruction.starts_with("fence.") || edit.instruction.find(".fence") != std::string_view::npos);
+    });
+}
+
 std::string edited_ptx(std::string_view ptx, std::string_view kernel, const std::vector<PtxEdit>& edits) {
     const auto [begin, end] = text_of(ptx, kernel);
     std::string edited(ptx.substr(0, begin));

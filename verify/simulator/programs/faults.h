@@ -6,8 +6,8 @@
 
 #include "verify/simulator/programs/programs.h"
 
-/// Faults to put into the programs, one at a time. None may go unnoticed: each makes the result wrong, or is found, or
-/// lets the kernel die.
+/// Faults to put into the programs, one at a time. None may go unnoticed but a missing fence: each makes the result
+/// wrong, or is found, or lets the kernel die.
 namespace block_attention::programs {
 
 /// A change to the text of a kernel's PTX.
@@ -26,6 +26,10 @@ struct Fault {
     std::function<void(Settings&)> change;  ///< empty if no setting is
     std::vector<PtxEdit> edits;
 };
+
+/// Whether it removes fences and nothing else. The simulator's memory is in order without them, so that only a checker
+/// of the order could notice.
+bool removes_only_fences(const Fault& fault);
 
 /// The text with the edits made in the kernel of that name. A removed try_wait answers "done". Throws
 /// std::invalid_argument if there is nothing to edit.

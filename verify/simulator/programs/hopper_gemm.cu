@@ -11,12 +11,13 @@
 //   A  K-major:  row m holds its 64 k
 //   B  MN-major: two blocks of 64 columns; in a block, row k holds its 64 n
 //   C  four panels of 32 columns a warpgroup; in a panel, row m holds its 32 floats
+#include "optimized/ptx/instructions.cuh"
 #include "verify/simulator/programs/hopper_gemm.h"
 #include "verify/simulator/programs/kernel_settings.h"
 #include "verify/simulator/programs/pipeline.cuh"
-#include "verify/simulator/programs/ptx.cuh"
 
 namespace block_attention::programs {
+using namespace ptx;
 namespace {
 
 using G = HopperGemm;

@@ -8,12 +8,13 @@
 //                                                                  of its own A and of both halves of B
 // consumers   0-7    as before                                     empty[stage] of both CTAs: a CTA may overwrite a
 //                                                                  stage once the 16 warps of both have used it
+#include "optimized/ptx/instructions.cuh"
 #include "verify/simulator/programs/hopper_gemm.h"
 #include "verify/simulator/programs/kernel_settings.h"
 #include "verify/simulator/programs/pipeline.cuh"
-#include "verify/simulator/programs/ptx.cuh"
 
 namespace block_attention::programs {
+using namespace ptx;
 namespace {
 
 using G = HopperGemm;

@@ -1,13 +1,13 @@
-// One function an instruction: the PTX of these programs, and nothing else. Section numbers are of the PTX ISA 9.1.
-// Shared memory is addressed by its 32-bit window address, as the instructions want it; Tensor Memory by lane << 16 |
-// column. Every asm that orders or moves memory clobbers "memory", so that the compiler keeps ordinary accesses on
-// their side of it.
+// One function an instruction: the PTX of the Hopper and Blackwell kernels, and nothing else. Section numbers are of
+// the PTX ISA 9.1. Shared memory is addressed by its 32-bit window address, as the instructions want it; Tensor Memory
+// by lane << 16 | column. Every asm that orders or moves memory clobbers "memory", so that the compiler keeps ordinary
+// accesses on their side of it.
 #pragma once
 #include <cuda.h>
 
 #include <cstdint>
 
-namespace block_attention::programs {
+namespace block_attention::ptx {
 
 /// Address in the CTA's shared window of something in shared memory.
 __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
@@ -117,6 +117,23 @@ __device__ __forceinline__ void tma_load_multicast(void* to, const CUtensorMap& 
 __device__ __forceinline__ void tma_store(const CUtensorMap& map, std::uint32_t x, std::uint32_t y, const void* from) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x),
                  "r"(y), "r"(shared_address(from))
+                 : "memory");
+}
+
+/// The same for tensors of four dimensions.
+__device__ __forceinline__ void tma_load(void* to, const CUtensorMap& map, std::int32_t x, std::int32_t y,
+                                         std::int32_t z, std::int32_t w, std::uint64_t& barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
+        "[%6];" ::"r"(shared_address(to)),
+        "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(&barrier))
+        : "memory");
+}
+
+__device__ __forceinline__ void tma_store(const CUtensorMap& map, std::int32_t x, std::int32_t y, std::int32_t z,
+                                          std::int32_t w, const void* from) {
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(&map),
+                 "r"(x), "r"(y), "r"(z), "r"(w), "r"(shared_address(from))
                  : "memory");
 }
 
@@ -261,6 +278,13 @@ __device__ __forceinline__ void tcgen05_wait_ld() { asm volatile("tcgen05.wait::
 /// Returns once this thread's stores to Tensor Memory are done.
 __device__ __forceinline__ void tcgen05_wait_st() { asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory"); }
 
+/// cvt.rn.f16x2.f32 (9.7.9.22): both rounded to nearest even, `low` in the low half.
+__device__ __forceinline__ std::uint32_t pack_fp16(float low, float high) {
+    std::uint32_t packed;
+    asm volatile("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+    return packed;
+}
+
 /// cvt.rn.bf16x2.f32 (9.7.9.22): both rounded to nearest even, `low` in the low half. Volatile, so that it stays
 /// behind the wait for its operands.
 __device__ __forceinline__ std::uint32_t pack_bf16(float low, float high) {
@@ -269,4 +293,4 @@ __device__ __forceinline__ std::uint32_t pack_bf16(float low, float high) {
     return packed;
 }
 
-}  // namespace block_attention::programs
+}  // namespace block_attention::ptx
