@@ -16,11 +16,16 @@ A page marks such a place with a comment, and the fenced block or the table belo
     | fault | share |
     ...
 
+    <!-- conformance: every instruction form computes what the H200 computes or is refused for a known reason -->
+    | forms | measured on the H200 |
+    ...
+
     <!-- end -->
 
 `output` runs the verify program with those arguments, in a folder that holds a copy of docs/programs and nothing else, and
-shows all that it prints, with the exit code if it is not 0. `table` shows the rows of a data file under docs/. `tests` runs the test case of verify_test with that
-name and shows the tables that it prints. --check compares and fails with a difference;
+shows all that it prints, with the exit code if it is not 0. `table` shows the rows of a data file under docs/. `tests` runs
+the test case of verify_test with that name and shows the tables that it prints, `conformance` one of conformance_test.
+--check compares and fails with a difference;
 --write replaces.
 """
 import argparse
@@ -35,7 +40,7 @@ import subprocess
 import sys
 import tempfile
 
-MARK = re.compile(r"^<!-- (?P<kind>output|table|tests): (?P<what>.+?) -->\n(?P<body>.*?)^<!-- end -->\n", re.M | re.S)
+MARK = re.compile(r"^<!-- (?P<kind>output|table|tests|conformance): (?P<what>.+?) -->\n(?P<body>.*?)^<!-- end -->\n", re.M | re.S)
 
 
 def output_block(arguments, verify, docs):
@@ -61,8 +66,8 @@ def table_block(path):
     return f"{data['machine']}, {data['date']}. Command: `{data['command']}`\n\n" + "\n".join(lines) + "\n"
 
 
-def tests_block(name, verify_test):
-    run = subprocess.run([verify_test, f"--test-case={name}"], text=True, stdout=subprocess.PIPE, timeout=600)
+def tests_block(name, program):
+    run = subprocess.run([program, f"--test-case={name}"], text=True, stdout=subprocess.PIPE, timeout=600)
     rows = [line for line in run.stdout.splitlines() if line.startswith("|") or not line]
     if run.returncode or not any(rows):
         raise ValueError(f"the test case '{name}' fails or prints no table")
@@ -72,14 +77,15 @@ def tests_block(name, verify_test):
 def regenerate(text, programs, docs):
     generators = {"output": lambda what: output_block(what, programs["verify"], docs),
                   "table": lambda what: table_block(docs / what),
-                  "tests": lambda what: tests_block(what, programs["verify_test"])}
+                  "tests": lambda what: tests_block(what, programs["verify_test"]),
+                  "conformance": lambda what: tests_block(what, programs["conformance_test"])}
 
     def replace(match):
         what = match["what"]
         body = generators[match["kind"]](what)
         return f"<!-- {match['kind']}: {what} -->\n{body}<!-- end -->\n"
 
-    opened = len(re.findall(r"^<!-- (?:output|table|tests): ", text, re.M))
+    opened = len(re.findall(r"^<!-- (?:output|table|tests|conformance): ", text, re.M))
     text, replaced = MARK.subn(replace, text)
     if replaced != opened:
         raise ValueError(f"{opened} places are marked, but {replaced} end with <!-- end -->")
@@ -90,13 +96,15 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--verify", required=True, help="the verify program")
     parser.add_argument("--verify-test", required=True, help="its test program")
+    parser.add_argument("--conformance-test", required=True, help="the test program of the instruction forms")
     parser.add_argument("--root", required=True, type=pathlib.Path, help="the repository")
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument("--check", action="store_true")
     mode.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
 
-    programs = {"verify": os.path.abspath(options.verify), "verify_test": os.path.abspath(options.verify_test)}
+    programs = {"verify": os.path.abspath(options.verify), "verify_test": os.path.abspath(options.verify_test),
+                "conformance_test": os.path.abspath(options.conformance_test)}
     docs = options.root / "docs"
     stale = 0
     for page in [options.root / "README.md", *sorted(docs.glob("*.md"))]:

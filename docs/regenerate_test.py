@@ -19,6 +19,8 @@ Text stays.
 <!-- end -->
 <!-- tests: faults -->
 <!-- end -->
+<!-- conformance: forms -->
+<!-- end -->
 """
 
 
@@ -34,6 +36,9 @@ class Regenerate(unittest.TestCase):
         self.verify_test = self.root / "verify_test"
         self.verify_test.write_text('#!/bin/sh\nprintf "noise\\n\\n| %s | 7 |\\n" "$1"\n')
         self.verify_test.chmod(0o755)
+        self.conformance_test = self.root / "conformance_test"
+        self.conformance_test.write_text('#!/bin/sh\nprintf "| %s | 8 |\n" "$1"\n')
+        self.conformance_test.chmod(0o755)
         self.page = self.root / "docs" / "page.md"
         self.page.write_text(PAGE)
         (self.root / "README.md").write_text("nothing marked\n")
@@ -42,7 +47,7 @@ class Regenerate(unittest.TestCase):
 
     def run_mode(self, mode):
         return regenerate.main(["--verify", str(self.verify), "--verify-test", str(self.verify_test),
-                                "--root", str(self.root), mode])
+                                "--conformance-test", str(self.conformance_test), "--root", str(self.root), mode])
 
     def test_stale_page_fails_the_check_and_is_left_alone(self):
         self.assertEqual(self.run_mode("--check"), 1)
@@ -54,6 +59,7 @@ class Regenerate(unittest.TestCase):
         self.assertIn("```text\nran --case x\n(exit code 3)\n```", text)
         self.assertIn("M, D. Command: `c`\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n<!-- end -->", text)
         self.assertIn("<!-- tests: faults -->\n| --test-case=faults | 7 |\n<!-- end -->", text)
+        self.assertIn("<!-- conformance: forms -->\n| --test-case=forms | 8 |\n<!-- end -->", text)
         self.assertIn("Text stays.", text)
         self.assertEqual(self.run_mode("--check"), 0)
 

@@ -39,11 +39,11 @@ TEST_CASE("h200.txt is about the forms and tuples of this program") {
                   "forms, their kernels or their tuples have changed" << kRecordAgain);
 }
 
-TEST_CASE("every instruction form computes what the H200 computes, or is refused for a known reason") {
+TEST_CASE("every instruction form computes what the H200 computes or is refused for a known reason") {
     const auto candidates = all_forms();
     const Comparison comparison(candidates, h200());
     for (const auto& fault : comparison.faults()) FAIL_CHECK(fault);
-    // The documentation shows these: docs/regenerate.py.
+    // docs/conformance.md shows these tables.
     fmt::print("{}\n{}", comparison.group_table(), comparison.refusal_table());
 }
 

@@ -22,8 +22,7 @@ void add_move_forms(FormList& list);
 void add_memory_forms(FormList& list);
 void add_atomic_forms(FormList& list);
 void add_warp_forms(FormList& list);
-/// Kernels that no product of modifiers describes. Instructions of other kinds, such as asynchronous ones, have their
-/// place here.
+/// Kernels that no product of modifiers describes.
 void add_handwritten_forms(FormList& list);
 
 }  // namespace block_attention::conformance

@@ -44,6 +44,8 @@ void add_windows(FormList& list) {
                       fmt::format("mov.u64 %xl0, stack; cvta.local.u64 %xl0, %xl0; isspacep.{} %d0, %xl0;", space));
         list.add_code(fmt::format("isspacep.{}@param", space), "p", "",
                       fmt::format("mov.b64 %xl0, bytes; cvta.param.u64 %xl0, %xl0; isspacep.{} %d0, %xl0;", space));
+        list.add_code(fmt::format("isspacep.{}@const", space), "p", "",
+                      fmt::format("mov.b64 %xl0, table; cvta.const.u64 %xl0, %xl0; isspacep.{} %d0, %xl0;", space));
     }
     for (const auto* space : {"global", "shared", "shared::cta", "local", "param", "const"}) {
         list.add_code(

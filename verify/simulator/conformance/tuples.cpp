@@ -121,6 +121,64 @@ std::uint64_t related_integer(Random& random, Kind kind, std::uint64_t first, un
     }
 }
 
+/// A number with one bit more than a narrower type keeps, and nothing below it or 1 more or less: a tie when it is
+/// converted, or beside one. The exponent is one of the narrower type's.
+std::uint64_t number_near_tie(Random& random, const Format& format) {
+    constexpr std::array<std::array<unsigned, 2>, 7> kNarrower{
+        {{10, 5}, {7, 8}, {23, 8}, {10, 8}, {3, 4}, {2, 5}, {0, 7}}};
+    const auto [fraction_bits, exponent_bits] = kNarrower.at(random.below(kNarrower.size()));
+    const std::uint64_t range = std::uint64_t{1} << std::min(exponent_bits, format.exponent_bits);
+    // From the least subnormal number's half on: there fewer bits are kept.
+    const std::uint64_t exponent = random.below(static_cast<std::uint32_t>(range + fraction_bits + 2)) + format.bias() +
+                                   2 - range / 2 - fraction_bits - 2;
+    const std::uint64_t lost = format.bias() + 2 - range / 2 > exponent ? format.bias() + 2 - range / 2 - exponent : 0;
+    const std::uint64_t kept = fraction_bits > lost ? fraction_bits - lost : 0;
+    if (kept + 1 > format.fraction_bits || exponent >> format.exponent_bits != 0)
+        return similar_value(random, format.kind);
+    const unsigned tie = format.fraction_bits - static_cast<unsigned>(kept) - 1;
+    const std::uint64_t fraction = (random.next() & format.fraction_mask()) >> tie | 1;
+    const std::uint64_t sign = random.below(2) == 0 ? 0 : std::uint64_t{1} << (format.bits() - 1);
+    return sign | ((exponent << format.fraction_bits | fraction << tie) + random.below(3) - 1);
+}
+
+/// The only operand, where converting it or taking its reciprocal or its root meets a boundary.
+std::uint64_t single_number(Random& random, const Format& format, unsigned relation) {
+    const double boundary = format.value(any_of(random, boundaries_of(format)));
+    const auto near = [&](double value) { return (format.round(value) + random.below(9) - 4) & mask_of(format.kind); };
+    switch (relation) {
+        case 0:
+            return near(1 / boundary);
+        case 1:
+            return near(boundary * boundary);
+        case 2:
+            // A whole number and a half, or beside it.
+            return near(std::floor(std::ldexp(1.0, static_cast<int>(random.below(66))) *
+                                   format.value(similar_value(random, format.kind))) +
+                        0.5);
+        default:
+            return number_near_tie(random, format);
+    }
+}
+
+/// The only operand: about as many bits as a floating-point type keeps, a tie, or beside one.
+std::uint64_t single_integer(Random& random, Kind kind) {
+    constexpr std::array<unsigned, 4> kPrecisions{8, 11, 24, 53};
+    const unsigned precision = kPrecisions.at(random.below(kPrecisions.size()));
+    const unsigned bits = bits_of(kind);
+    const unsigned width = 1 + random.below(bits);
+    const std::uint64_t value = random.next() >> (64 - width);
+    if (width <= precision + 1) return value & mask_of(kind);
+    const unsigned tie = width - precision - 1;
+    return (((value >> tie | 1) << tie) + random.below(3) - 1) & mask_of(kind);
+}
+
+std::uint64_t single_value(Random& random, Kind kind, unsigned relation) {
+    if (!is_floating(kind)) return single_integer(random, kind);
+    if (!is_pair(kind)) return single_number(random, format_of(kind), relation);
+    const Format part = format_of(part_of(kind));
+    return single_number(random, part, relation) << 16 | single_number(random, part, relation);
+}
+
 std::uint64_t related_value(Random& random, Kind kind, std::span<const std::uint64_t> before, unsigned relation) {
     if (!is_floating(kind)) return related_integer(random, kind, before[0], relation);
     if (!is_pair(kind)) return related_number(random, format_of(kind), before, relation);
@@ -191,10 +249,12 @@ std::uint64_t value_of(Random& random, Kinds operands, std::size_t k, std::size_
         case 1:
             return random.below(2) == 0 ? any_of(random, special_values(kind)) : random_value(random, kind);
         case 2:
+            if (operands.size() == 1) return single_value(random, kind, static_cast<unsigned>(tuple % 8));
             // Only what follows an operand of the same kind can be related to it.
             if (k > 0 && operands[k - 1] == kind && operands[0] == kind)
                 return related_value(random, kind, before, static_cast<unsigned>(tuple % 8));
-            return random.below(4) == 0 ? random_value(random, kind) : similar_value(random, kind);
+            return random.below(4) == 0 ? single_value(random, kind, static_cast<unsigned>(tuple % 8))
+                                        : similar_value(random, kind);
         default:
             return random.below(2) == 0 ? random_value(random, kind) : similar_value(random, kind);
     }

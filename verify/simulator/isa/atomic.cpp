@@ -5,8 +5,10 @@
 #include <bit>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include "verify/simulator/isa/decoder.h"
+#include "verify/simulator/isa/extremum.h"
 #include "verify/simulator/isa/half.h"
 #include "verify/simulator/isa/lanes.h"
 #include "verify/simulator/isa/memory.h"
@@ -54,6 +56,11 @@ struct AddFloat {
         const float result = a + b;
         return result != result ? std::bit_cast<float>(kNan32) : result;
     }
+};
+
+/// An element of a vector.
+struct AddFloatInGlobalMemory {
+    static float apply(float old, float b, float) { return AddFloat::apply(old, b, false); }
 };
 
 /// The sum of one or two 16-bit numbers, rounded once (.noftz).
@@ -173,6 +180,54 @@ Outcome execute_atomic(Warp& warp, const Decoded& i) {
     return Outcome::next;
 }
 
+/// The minimum or maximum of one or two 16-bit numbers (.noftz).
+template <bool maximum, typename Part, unsigned parts>
+struct ExtremumSixteen {
+    template <typename T>
+    static T apply(T old, T b, T) {
+        std::uint32_t result = 0;
+        for (unsigned part = 0; part < parts; ++part) {
+            const auto at = [part](T value) {
+                return to_float(Part{static_cast<std::uint16_t>(value >> (16 * part))});
+            };
+            result |= std::uint32_t{round_to<Part>(Extremum<maximum, false>::apply(at(old), at(b))).bits}
+                      << (16 * part);
+        }
+        return static_cast<T>(result);
+    }
+};
+
+/// One after the other, each of i.list.size() / 2 elements by itself: the list has the old values, then the operands.
+template <typename Operation, typename T>
+Outcome execute_vector_atomic(Warp& warp, const Decoded& i) {
+    const auto addresses = lane_addresses(warp, i, i.slots[1]);
+    const std::size_t elements = i.list.size() / 2;
+    for (std::size_t e = 0; e < elements; ++e) warp.require(i, i.list[elements + e]);
+    WarpAccess access;
+    find_bytes(warp, i, AccessKind::atomic, addresses, ~0U, access);
+    using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, Cell<T>>;
+    for (std::size_t e = 0; e < elements; ++e) {
+        const auto* b = warp.lanes_of<Cell<T>>(i.list[elements + e]);
+        alignas(64) Lanes<T> result;
+        result.fill(static_cast<Bits>(kPoison));
+        for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
+            const auto lane = static_cast<unsigned>(std::countr_zero(left));
+            std::byte* data = access.data[lane] + e * sizeof(Bits);
+            const std::atomic_ref<Bits> cell(*reinterpret_cast<Bits*>(data));
+            const auto update = [&](T old) { return Operation::apply(old, from_cell<T>(b[lane]), T{}); };
+            Bits old = cell.load();
+            while (!cell.compare_exchange_weak(old, static_cast<Bits>(to_cell<T>(update(from_cell<T>(old)))))) {
+            }
+            result[lane] = old;
+            if (access.shadowed && access.shadow[lane] != nullptr) {
+                store_cell<Bits>(access.shadow[lane] + e * sizeof(Bits), kWritten<Bits>);
+            }
+        }
+        warp.commit(i.list[e], result);
+    }
+    return Outcome::next;
+}
+
 enum class Kind : std::uint8_t { add, min, max, and_, or_, xor_, exchange, compare_and_swap, increment, decrement };
 
 template <typename Operation>
@@ -249,6 +304,62 @@ Execute choose(Kind kind, Type type) {
     return nullptr;
 }
 
+template <typename Part, unsigned parts>
+Execute choose_vector_of_sixteen(Kind kind) {
+    using T = std::conditional_t<parts == 1, std::uint16_t, std::uint32_t>;
+    switch (kind) {
+        case Kind::add:
+            return &execute_vector_atomic<AddSixteen<Part, parts>, T>;
+        case Kind::min:
+            return &execute_vector_atomic<ExtremumSixteen<false, Part, parts>, T>;
+        case Kind::max:
+            return &execute_vector_atomic<ExtremumSixteen<true, Part, parts>, T>;
+        default:
+            return nullptr;
+    }
+}
+
+Execute choose_vector(Kind kind, Type type) {
+    switch (type) {
+        case Type::f32:
+            return kind == Kind::add ? &execute_vector_atomic<AddFloatInGlobalMemory, float> : nullptr;
+        case Type::f16:
+            return choose_vector_of_sixteen<Half, 1>(kind);
+        case Type::bf16:
+            return choose_vector_of_sixteen<BFloat16, 1>(kind);
+        case Type::f16x2:
+            return choose_vector_of_sixteen<Half, 2>(kind);
+        case Type::bf16x2:
+            return choose_vector_of_sixteen<BFloat16, 2>(kind);
+        default:
+            return nullptr;
+    }
+}
+
+/// Vectors, which are in global memory: d, [a], b with d and b in braces.
+void decode_vector(Decoder& d, bool returns, Kind kind, std::size_t elements) {
+    const bool hint = d.take("L2::cache_hint");
+    const Type type = d.take_type();
+    d.finish_modifiers();
+    const std::size_t first = returns ? 1 : 0;
+    d.expect_operands(first + 2 + (hint ? 1U : 0U));
+    const auto check = [&](const ptx::Operand& vector) {
+        if (vector.kind == ptx::Operand::Kind::vector && vector.elements.size() == elements) return;
+        d.refuse_operand(vector, "the vector's length and the modifier .v2, .v4 or .v8 disagree");
+    };
+    std::vector<Slot> slots;
+    if (returns) check(d.operand(0));
+    for (std::size_t e = 0; e < elements; ++e) {
+        slots.push_back(returns ? d.destination(d.operand(0).elements[e], type) : d.builder().scratch(bits_of(type)));
+    }
+    check(d.operand(first + 1));
+    for (const auto& element : d.operand(first + 1).elements) slots.push_back(d.source(element, type));
+    d.result.list = d.builder().keep(slots);
+    d.result.bytes = static_cast<std::uint16_t>(elements * bits_of(type) / 8);
+    d.address(first, ptx::Space::global, 1);
+    d.result.execute = d.required(choose_vector(kind, type), type);
+}
+
 void decode(Decoder& d, bool returns) {
     d.ignore({"relaxed", "acquire", "release", "acq_rel"});
     ignore_scope(d);
@@ -268,6 +379,10 @@ void decode(Decoder& d, bool returns) {
         d.refuse("its state space is .global or .shared");
     }
     d.take("noftz");
+    if (const auto elements = d.take_one<std::size_t>({{"v2", 2}, {"v4", 4}, {"v8", 8}})) {
+        if (space == ptx::Space::shared) d.refuse("vectors are in global memory");
+        return decode_vector(d, returns, *kind, *elements);
+    }
     const bool hint = d.take("L2::cache_hint");
     const Type type = d.take_type();
     d.finish_modifiers();

@@ -114,16 +114,38 @@ Outcome execute_lop3(Warp& warp, const Decoded& i) {
     return Outcome::next;
 }
 
+/// lop3 with a predicate: slots[4] becomes whether the result is not 0, combined with predicate list[0].
+template <bool both>
+Outcome execute_lop3_predicate(Warp& warp, const Decoded& i) {
+    warp.require(i, i.list[0]);
+    const LaneMask other = warp.predicate(i.list[0]) ^ i.flip;
+    execute_lop3(warp, i);
+    const auto* result = warp.lanes_of<std::uint32_t>(i.slots[0]);
+    LaneMask not_zero = 0;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) not_zero |= LaneMask{result[lane] != 0} << lane;
+    warp.commit_predicate(i.slots[4], both ? not_zero & other : not_zero | other);
+    return Outcome::next;
+}
+
 void decode_lop3(Decoder& d) {
+    const auto both = d.take_one<bool>({{"and", true}, {"or", false}});
     if (d.take_type() != Type::b32) d.refuse("its type is .b32");
     d.finish_modifiers();
-    d.expect_operands(5);
-    d.result.slots[0] = d.destination(0, Type::b32);
+    d.expect_operands(both ? 6 : 5);
+    const ptx::Operand& destination = d.operand(0);
+    if (both && destination.kind != ptx::Operand::Kind::pair) d.refuse_operand(destination, "a pair d|p is needed");
+    d.result.slots[0] = d.destination(both ? destination.elements.at(0) : destination, Type::b32);
     for (std::size_t i = 1; i <= 3; ++i) d.result.slots[i] = d.source(i, Type::b32);
     const std::int64_t table = d.immediate(4);
     if (table < 0 || table > 255) d.refuse_operand(d.operand(4), "the look-up table is a number from 0 to 255");
     d.result.immediate = static_cast<std::uint64_t>(table);
     d.result.execute = &execute_lop3;
+    if (!both) return;
+    d.result.slots[4] = d.destination(destination.elements.at(1), Type::pred);
+    const auto other = d.predicate_source(5);
+    d.result.list = d.builder().keep(std::array{other.slot});
+    d.result.flip = other.flip;
+    d.result.execute = *both ? &execute_lop3_predicate<true> : &execute_lop3_predicate<false>;
 }
 
 // Shifts: amounts beyond the width shift everything out (PTX ISA 9.7.8.8, 9.7.8.9).

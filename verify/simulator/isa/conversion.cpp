@@ -11,6 +11,7 @@
 #include "verify/simulator/isa/decoder.h"
 #include "verify/simulator/isa/half.h"
 #include "verify/simulator/isa/lanes.h"
+#include "verify/simulator/isa/packed_conversion.h"
 #include "verify/simulator/isa/soft_float.h"
 
 namespace block_attention::simulator {
@@ -290,17 +291,6 @@ struct Narrow {
     static T apply(float value) { return round_to<T>(value); }
 };
 
-/// Two floats to two 16-bit ones: the first source to the upper half. relu makes negative results +0 and keeps NaN.
-template <typename T, bool relu>
-struct NarrowPair {
-    static std::uint32_t apply(float high, float low) { return std::uint32_t{narrow(high)} << 16 | narrow(low); }
-
-  private:
-    static std::uint16_t narrow(float value) {
-        return relu && !(value > 0) && value == value ? std::uint16_t{0} : round_to<T>(value).bits;
-    }
-};
-
 Execute choose_common(const Conversion& c) {
     const bool exact_registers = c.from_bits == bits_of(c.from) && c.to_bits == bits_of(c.to);
     if (!exact_registers || c.ftz || c.saturate || c.to_integer || c.rounding != Rounding::nearest) return nullptr;
@@ -335,36 +325,20 @@ Execute choose_common(const Conversion& c) {
     }
 }
 
-void decode_pair(Decoder& d, Type to) {
-    const bool relu = d.take("relu");
-    if (!d.take("rn")) d.refuse("the rounding is .rn");
-    if (d.take_type() != Type::f32) d.refuse("its sources are of type .f32");
-    d.finish_modifiers();
-    d.expect_operands(3);
-    d.result.slots = {d.destination(0, to), d.source(1, Type::f32), d.source(2, Type::f32)};
-    using U = std::uint32_t;
-    if (to == Type::f16x2) {
-        d.result.execute = relu ? &execute_lanes<NarrowPair<Half, true>, U, float, float>
-                                : &execute_lanes<NarrowPair<Half, false>, U, float, float>;
-    } else {
-        d.result.execute = relu ? &execute_lanes<NarrowPair<BFloat16, true>, U, float, float>
-                                : &execute_lanes<NarrowPair<BFloat16, false>, U, float, float>;
-    }
-}
-
 bool is_simulated(Type type) {
     const bool packed = type == Type::f16x2 || type == Type::bf16x2 || type == Type::f32x2 || type == Type::u16x2 ||
                         type == Type::s16x2;
     return !packed && type != Type::tf32 && (is_float(type) || is_signed(type) || is_unsigned(type));
 }
 
-/// Whether the conversion is exact, so that no rounding has to be named.
+/// Whether no rounding has to be named: where the conversion is exact.
 bool is_exact(const Conversion& c) {
     if (c.from == c.to) return true;
     switch (c.from) {
+        // Between these two ptxas takes a conversion without a rounding, and makes one to nearest of it.
         case Type::f16:
         case Type::bf16:
-            return c.to == Type::f32 || c.to == Type::f64;
+            return is_float(c.to);
         case Type::f32:
             return c.to == Type::f64;
         default:
@@ -373,11 +347,11 @@ bool is_exact(const Conversion& c) {
 }
 
 void decode_convert(Decoder& d) {
+    if (decode_packed_conversion(d)) return;
     const auto integer_rounding = d.take_one<Rounding>(
         {{"rni", Rounding::nearest}, {"rzi", Rounding::zero}, {"rmi", Rounding::down}, {"rpi", Rounding::up}});
     Conversion c;
     c.to = d.take_type();
-    if (c.to == Type::f16x2 || c.to == Type::bf16x2) return decode_pair(d, c.to);
     const auto float_rounding = d.take_one<Rounding>(
         {{"rn", Rounding::nearest}, {"rz", Rounding::zero}, {"rm", Rounding::down}, {"rp", Rounding::up}});
     c.ftz = d.take("ftz");

@@ -29,12 +29,13 @@ Table make_table(std::initializer_list<std::span<const Opcode>> families) {
 
 /// What decodes an opcode. Some, such as add, exist for integers and for floating-point types.
 Decode find_decoder(const ptx::Instruction& instruction) {
-    static const Table floating = make_table({floating_opcodes()});
-    static const Table others =
-        make_table({integer_opcodes(), bit_opcodes(), approximate_opcodes(), conversion_opcodes(), compare_opcodes(),
-                    move_opcodes(), memory_opcodes(), atomic_opcodes(), control_opcodes(), barrier_opcodes(),
-                    cluster_opcodes(), mbarrier_opcodes(), async_copy_opcodes(), warp_opcodes(), wgmma_opcodes(),
-                    matrix_opcodes(), tcgen05_opcodes()});
+    static const Table floating = make_table({floating_opcodes(), extremum_opcodes()});
+    static const Table others = make_table(
+        {integer_opcodes(),     carry_opcodes(),      dot_product_opcodes(), bit_opcodes(),       mask_opcodes(),
+         approximate_opcodes(), conversion_opcodes(), compare_opcodes(),     selection_opcodes(), move_opcodes(),
+         memory_opcodes(),      atomic_opcodes(),     control_opcodes(),     barrier_opcodes(),   cluster_opcodes(),
+         mbarrier_opcodes(),    async_copy_opcodes(), warp_opcodes(),        wgmma_opcodes(),     matrix_opcodes(),
+         tcgen05_opcodes()});
     const bool has_float_type = std::ranges::any_of(instruction.modifiers, [](std::string_view modifier) {
         const auto type = parse_type(modifier);
         return type && is_float(*type);

@@ -124,11 +124,16 @@ struct Opcode {
 
 /// The opcodes of each family; see the file of that name.
 std::span<const Opcode> integer_opcodes();
+std::span<const Opcode> carry_opcodes();
+std::span<const Opcode> dot_product_opcodes();
 std::span<const Opcode> bit_opcodes();
+std::span<const Opcode> mask_opcodes();
 std::span<const Opcode> floating_opcodes();
+std::span<const Opcode> extremum_opcodes();
 std::span<const Opcode> approximate_opcodes();
 std::span<const Opcode> conversion_opcodes();
 std::span<const Opcode> compare_opcodes();
+std::span<const Opcode> selection_opcodes();
 std::span<const Opcode> move_opcodes();
 std::span<const Opcode> memory_opcodes();
 std::span<const Opcode> atomic_opcodes();

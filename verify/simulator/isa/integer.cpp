@@ -1,11 +1,14 @@
 /// Integer arithmetic (PTX ISA 9.7.1). Sums and products wrap around.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
+#include "verify/simulator/isa/carry.h"
 #include "verify/simulator/isa/decoder.h"
 #include "verify/simulator/isa/lanes.h"
+#include "verify/simulator/isa/wide_product.h"
 
 namespace block_attention::simulator {
 
@@ -25,32 +28,6 @@ using S64 = Values<std::int64_t, Type::s64>;
 template <typename T>
 using Arithmetic = std::conditional_t<(sizeof(T) <= 4), std::uint32_t, std::uint64_t>;
 
-template <typename T>
-using Wide = std::conditional_t<
-    sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>,
-    std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>, void>>;
-
-/// The high half of a product.
-template <typename T>
-T multiply_high(T a, T b) {
-    if constexpr (sizeof(T) < 8) {
-        return static_cast<T>(static_cast<Wide<T>>(a) * static_cast<Wide<T>>(b) >> (8 * sizeof(T)));
-    } else {
-        const auto ua = static_cast<std::uint64_t>(a);
-        const auto ub = static_cast<std::uint64_t>(b);
-        const std::uint64_t a0 = ua & 0xFFFFFFFF;
-        const std::uint64_t a1 = ua >> 32;
-        const std::uint64_t b0 = ub & 0xFFFFFFFF;
-        const std::uint64_t b1 = ub >> 32;
-        const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32);
-        const std::uint64_t cross = a0 * b1 + (middle & 0xFFFFFFFF);
-        std::uint64_t high = a1 * b1 + (middle >> 32) + (cross >> 32);
-        if (std::is_signed_v<T> && a < 0) high -= ub;
-        if (std::is_signed_v<T> && b < 0) high -= ua;
-        return static_cast<T>(high);
-    }
-}
-
 struct Add {
     template <typename T>
     static T apply(T a, T b) {
@@ -65,13 +42,15 @@ struct Subtract {
     }
 };
 
+std::int32_t saturated(std::int64_t value) {
+    using Limits = std::numeric_limits<std::int32_t>;
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, Limits::min(), Limits::max()));
+}
+
 template <int sign>
 struct AddSaturating {
     static std::int32_t apply(std::int32_t a, std::int32_t b) {
-        const std::int64_t sum = std::int64_t{a} + sign * std::int64_t{b};
-        return static_cast<std::int32_t>(
-            std::min<std::int64_t>(std::max<std::int64_t>(sum, std::numeric_limits<std::int32_t>::min()),
-                                   std::numeric_limits<std::int32_t>::max()));
+        return saturated(std::int64_t{a} + sign * std::int64_t{b});
     }
 };
 
@@ -111,6 +90,12 @@ struct MultiplyAddHigh {
     }
 };
 
+struct MultiplyAddHighSaturating {
+    static std::int32_t apply(std::int32_t a, std::int32_t b, std::int32_t c) {
+        return saturated(std::int64_t{multiply_high(a, b)} + c);
+    }
+};
+
 struct MultiplyAddWide {
     template <typename T>
     static Wide<T> apply(T a, T b, Wide<T> c) {
@@ -140,6 +125,12 @@ struct MultiplyAdd24 {
     template <typename T>
     static T apply(T a, T b, T c) {
         return static_cast<T>(static_cast<std::uint64_t>(low24(a) * low24(b) >> shift) + static_cast<std::uint64_t>(c));
+    }
+};
+
+struct MultiplyAddHigh24Saturating {
+    static std::int32_t apply(std::int32_t a, std::int32_t b, std::int32_t c) {
+        return saturated(static_cast<std::int32_t>(low24(a) * low24(b) >> 16) + std::int64_t{c});
     }
 };
 
@@ -229,6 +220,7 @@ void decode_operands(Decoder& d, Type type, std::size_t sources) {
 
 template <typename Operation, int sign>
 void decode_add(Decoder& d) {
+    if (d.take("cc")) return decode_carry_sum(d, sign < 0, {.in = false, .out = true});
     const bool saturate = d.take("sat");
     const Type type = d.take_type();
     Execute execute = choose<Operation, 2, U16, U32, U64>(type);
@@ -283,9 +275,16 @@ Execute choose_wide(Type type, bool add) {
 
 /// mul and mad; mul on floating-point types is decoded in floating.cpp.
 void decode_product(Decoder& d, bool add) {
+    if (add && d.take("cc")) return decode_carry_product(d, {.in = false, .out = true});
     const Part part = take_part(d);
+    const bool saturate = d.take("sat");
     const Type type = d.take_type();
     const std::size_t sources = add ? 3 : 2;
+    if (saturate) {
+        if (!add || part != Part::high) d.refuse("of products, mad.hi alone saturates");
+        d.result.execute = d.required(choose<MultiplyAddHighSaturating, 3, S32>(type), type);
+        return decode_operands(d, type, sources);
+    }
     if (part == Part::wide) {
         d.result.execute = d.required(choose_wide(type, add), type);
         d.finish_modifiers();
@@ -309,10 +308,14 @@ void decode_product(Decoder& d, bool add) {
 
 void decode_product24(Decoder& d, bool add) {
     const Part part = take_part(d);
+    const bool saturate = d.take("sat");
     const Type type = d.take_type();
     if (part == Part::wide) d.refuse("it takes .lo or .hi");
     const bool low = part == Part::low;
-    if (add) {
+    if (saturate) {
+        if (!add || low) d.refuse("of these products, mad24.hi alone saturates");
+        d.result.execute = choose<MultiplyAddHigh24Saturating, 3, S32>(type);
+    } else if (add) {
         d.result.execute =
             low ? choose<MultiplyAdd24<0>, 3, ExactU32, S32>(type) : choose<MultiplyAdd24<16>, 3, ExactU32, S32>(type);
     } else {
@@ -323,9 +326,27 @@ void decode_product24(Decoder& d, bool add) {
     decode_operands(d, type, add ? 3 : 2);
 }
 
+/// Below zero becomes zero.
+template <typename Operation>
+struct Rectified {
+    template <typename T>
+    static T apply(T a, T b) {
+        return std::max<T>(Operation::apply(a, b), 0);
+    }
+};
+
 template <typename Operation>
 void decode_extremum(Decoder& d) {
+    const bool relu = d.take("relu");
     const Type type = d.take_type();
+    if (relu) {
+        using Rectify = Rectified<Operation>;
+        using U = std::uint32_t;
+        d.result.execute = d.required(
+            type == Type::s16x2 ? &execute_lanes<Both<Rectify, std::int16_t>, U, U, U> : choose<Rectify, 2, S32>(type),
+            type);
+        return decode_operands(d, type, 2);
+    }
     Execute execute = choose<Operation, 2, ExactU16, ExactU32, ExactU64, S16, S32, S64>(type);
     if (type == Type::u16x2)
         execute = &execute_lanes<Both<Operation, std::uint16_t>, std::uint32_t, std::uint32_t, std::uint32_t>;

@@ -204,6 +204,11 @@ Slot ProgramBuilder::scratch(unsigned bits) {
     return found->second;
 }
 
+Slot ProgramBuilder::carry_flag() {
+    if (!carry_flag_) carry_flag_ = add_slot(1);
+    return *carry_flag_;
+}
+
 std::span<const Slot> ProgramBuilder::keep(std::span<const Slot> slots) {
     auto& list = program_->lists.emplace_back(std::make_unique<Slot[]>(slots.size()));
     std::ranges::copy(slots, list.get());

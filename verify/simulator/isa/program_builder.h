@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -32,6 +33,8 @@ class ProgramBuilder {
     Slot special(std::string_view name, unsigned bits);
     /// A register that is written and never read.
     Slot scratch(unsigned bits);
+    /// The flag that additions with carry pass on: one predicate for the whole kernel.
+    Slot carry_flag();
     /// Keeps operands of any number for the program's life.
     std::span<const Slot> keep(std::span<const Slot> slots);
 
@@ -63,6 +66,7 @@ class ProgramBuilder {
     std::map<std::tuple<std::uint64_t, unsigned, bool>, Slot> constants_;
     std::map<std::pair<std::string_view, unsigned>, Slot> specials_;
     std::map<unsigned, Slot> scratch_;
+    std::optional<Slot> carry_flag_;
     std::vector<std::uint64_t> function_addresses_;         ///< of Function::variables
     std::map<std::uint32_t, std::uint64_t> module_shared_;  ///< addresses of used module-scope shared variables
 };

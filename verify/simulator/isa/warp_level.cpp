@@ -180,6 +180,58 @@ void decode_vote(Decoder& d) {
     }
 }
 
+// match.sync: slots are the result, the value, -, the predicate, the member mask.
+
+/// The lanes that have the same value as this one.
+template <typename T>
+void match_any(Warp& warp, const Decoded& i) {
+    warp.require(i, i.slots[1]);
+    const auto* from = warp.lanes_of<T>(i.slots[1]);
+    alignas(64) Lanes<std::uint32_t> result;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+        LaneMask same = 0;
+        for (unsigned other = 0; other < kWarpSize; ++other) same |= LaneMask{from[other] == from[lane]} << other;
+        result[lane] = same & warp.active();
+    }
+    warp.commit(i.slots[0], result);
+}
+
+/// All lanes if they have one value, else none.
+template <typename T>
+void match_all(Warp& warp, const Decoded& i) {
+    warp.require(i, i.slots[1]);
+    const auto* from = warp.lanes_of<T>(i.slots[1]);
+    LaneMask same = 0;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) same |= LaneMask{from[lane] == from[warp.first_lane()]} << lane;
+    const bool all = (warp.active() & ~same) == 0;
+    Lanes<std::uint32_t> result;
+    result.fill(all ? warp.active() : 0);
+    warp.commit(i.slots[0], result);
+    warp.commit_predicate(i.slots[3], all ? kAllLanes : 0);
+}
+
+void decode_match(Decoder& d) {
+    const auto all = d.take_one<bool>({{"any", false}, {"all", true}});
+    if (!d.take("sync") || !all) d.refuse("its form is match.any.sync or match.all.sync");
+    const Type type = d.take_type();
+    if (type != Type::b32 && type != Type::b64) d.refuse("its type is .b32 or .b64");
+    d.finish_modifiers();
+    d.expect_operands(3);
+    const ptx::Operand& destination = d.operand(0);
+    const bool pair = *all && destination.kind == ptx::Operand::Kind::pair;
+    d.result.slots[0] = d.destination(pair ? destination.elements.at(0) : destination, Type::b32);
+    d.result.slots[3] = pair ? d.destination(destination.elements.at(1), Type::pred) : d.builder().scratch(1);
+    d.result.slots[1] = d.source(1, type);
+    d.result.slots[4] = d.source(2, Type::b32);
+    if (*all) {
+        d.result.execute = type == Type::b64 ? &execute_together<match_all<std::uint64_t>>
+                                             : &execute_together<match_all<std::uint32_t>>;
+    } else {
+        d.result.execute = type == Type::b64 ? &execute_together<match_any<std::uint64_t>>
+                                             : &execute_together<match_any<std::uint32_t>>;
+    }
+}
+
 // redux.sync: slots are the result, the source, -, -, the member mask.
 
 struct Sum {
@@ -310,9 +362,8 @@ void decode_active_mask(Decoder& d) {
 }
 
 constexpr std::array kOpcodes{
-    Opcode{"shfl", decode_shuffle},           Opcode{"vote", decode_vote},
-    Opcode{"redux", decode_reduction},        Opcode{"elect", decode_elect},
-    Opcode{"activemask", decode_active_mask},
+    Opcode{"match", decode_match},     Opcode{"shfl", decode_shuffle}, Opcode{"vote", decode_vote},
+    Opcode{"redux", decode_reduction}, Opcode{"elect", decode_elect},  Opcode{"activemask", decode_active_mask},
 };
 
 }  // namespace
