@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "verify/simulator/isa/tcgen05_test_support.h"
@@ -163,6 +164,22 @@ TEST_CASE("an accumulator that was never written") {
     Pieces pieces;
     pieces.multiply = "tcgen05.mma.cta_group::1.kind::f16 [%b0], %d0, %d1, %b4, 1;\n";
     check_always(pieces, "uninitialized-read", "the Tensor Memory that it was loaded from was never written");
+}
+
+TEST_CASE("lanes that M 64 leaves alone may be loaded, and what is computed from them is poison") {
+    Pieces pieces;
+    pieces.instruction = 0x04020010;
+    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+        const Outcome outcome = run(pieces.text(), seed);
+        for (const Finding& finding : outcome.findings) FAIL(to_string(finding));
+        for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+            if (thread % 32 < 16) {
+                CHECK(outcome.values[thread] == 96);
+            } else {
+                CHECK(std::isnan(outcome.values[thread]));
+            }
+        }
+    }
 }
 
 TEST_CASE("an operand that is overwritten before the product has read it") {
