@@ -220,33 +220,60 @@ void Tcgen05Queue::load(const Issuer& issuer, const RegisterAccess& access, std:
     }
     if (!possible) operation->reads = {};
     operation->execute = [this, &warp, access, first, registers, possible] {
-        std::array<std::uint32_t, kWarpSize> values;
-        for (std::uint32_t index = 0; index < registers.size(); ++index) {
-            LaneMask poison = possible ? 0 : kAllLanes;
-            TensorMemory::State why = TensorMemory::kNeverWritten;
-            values.fill(kPoisonWord);
-            for (std::uint32_t lane = 0; possible && lane < kWarpSize; ++lane) {
-                const TensorMemoryCell cell = cell_of(access, lane, index);
-                const std::uint32_t column = first.column + static_cast<std::uint32_t>(cell.column);
-                const std::uint32_t* from = memory_.cells(first.lane + cell.row) + column;
-                const TensorMemory::State* states = memory_.states(first.lane + cell.row) + column;
-                values[lane] = access.packed ? (from[0] & 0xFFFF) | from[1] << 16 : from[0];
-                for (std::uint32_t i = 0; i < (access.packed ? 2U : 1U); ++i) {
-                    if (states[i] == TensorMemory::kWritten) [[likely]]
-                        continue;
-                    poison |= LaneMask{1} << lane;
-                    why = std::max(why, states[i]);
-                }
-            }
-            std::string reason;
-            if (poison != 0) {
-                reason = memory_.why(why);
-                if (reason.empty()) reason = "the Tensor Memory that it was loaded from was never written";
-            }
-            warp.in_flight().deliver(registers[index], values, poison, reason);
+        if (possible) {
+            deliver(warp, access, first, registers);
+            return;
         }
+        std::array<std::uint32_t, kWarpSize> values;
+        values.fill(kPoisonWord);
+        for (const Slot slot : registers) warp.in_flight().deliver(slot, values, kAllLanes, "");
     };
     start(operation);
+}
+
+LaneMask Tcgen05Queue::empty_half(const RegisterAccess& access, TensorMemoryAddress first) {
+    if (access.shape != RegisterShape::s32x32b) return 0;
+    std::array<bool, 2> holds{};
+    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+        const TensorMemory::State* states = memory_.states(first.lane + lane) + first.column;
+        holds[lane / 16] |= std::any_of(states, states + columns_of(access),
+                                        [](TensorMemory::State state) { return state != TensorMemory::kNeverWritten; });
+    }
+    if (holds[0] == holds[1]) return 0;
+    return holds[0] ? 0xFFFF0000 : 0x0000FFFF;
+}
+
+void Tcgen05Queue::deliver(Warp& warp, const RegisterAccess& access, TensorMemoryAddress first,
+                           std::span<const Slot> registers) {
+    // A product with M = 64 leaves half of a warp's lanes alone. Kernels load these as well, compute something from
+    // poison and drop it.
+    const LaneMask excused = empty_half(access, first);
+    const std::uint32_t cells_per_register = access.packed ? 2 : 1;
+    for (std::uint32_t index = 0; index < registers.size(); ++index) {
+        std::array<std::uint32_t, kWarpSize> values;
+        LaneMask poison = 0;
+        TensorMemory::State why = TensorMemory::kNeverWritten;
+        for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+            const TensorMemoryCell cell = cell_of(access, lane, index);
+            const std::uint32_t column = first.column + static_cast<std::uint32_t>(cell.column);
+            const std::uint32_t* from = memory_.cells(first.lane + cell.row) + column;
+            const TensorMemory::State* states = memory_.states(first.lane + cell.row) + column;
+            values[lane] = access.packed ? (from[0] & 0xFFFF) | from[1] << 16 : from[0];
+            for (std::uint32_t i = 0; i < cells_per_register; ++i) {
+                if (states[i] == TensorMemory::kWritten) [[likely]]
+                    continue;
+                poison |= LaneMask{1} << lane;
+                why = std::max(why, states[i]);
+            }
+        }
+        poison &= ~excused;
+        std::string reason;
+        if (poison != 0) {
+            reason = memory_.why(why);
+            if (reason.empty()) reason = "the Tensor Memory that it was loaded from was never written";
+        }
+        warp.in_flight().deliver(registers[index], values, poison, reason);
+    }
 }
 
 void Tcgen05Queue::store(const Issuer& issuer, const RegisterAccess& access, std::uint32_t address,

@@ -111,6 +111,9 @@ class Tcgen05Queue {
     void read_shared(const OperationPointer& operation, const std::shared_ptr<Product>& product, bool is_a);
     void read_a(Product& product);
     void carry_out(Product& product);
+    void deliver(Warp& warp, const RegisterAccess& access, TensorMemoryAddress first, std::span<const Slot> registers);
+    /// The half of the lanes that holds nothing in the columns of a load, if the other half does.
+    [[nodiscard]] LaneMask empty_half(const RegisterAccess& access, TensorMemoryAddress first);
     [[nodiscard]] bool pending(const Warp& warp, Kind kind) const;
 
     Cta& cta_;
