@@ -117,17 +117,18 @@ template <OperandType type>
 void pack_columns(const TransposedWords& words, ColumnsStep& columns) {
     std::array<Integers, kStepTerms> earlier{};
     for (unsigned n = 0; n < kBlockColumns; n += kLanes) {
+        std::array<Floats, kStepTerms> values;
         std::array<Integers, kStepTerms> exponents;
         Integers largest = all(kNoExponent);
         for (unsigned k = 0; k < kStepTerms; ++k) {
-            exponents[k] = term_exponents<type>(to_floats<type>(load<Words>(&words[k][n])));
+            values[k] = to_floats<type>(load<Words>(&words[k][n]));
+            exponents[k] = term_exponents<type>(values[k]);
             largest = larger(largest, exponents[k]);
         }
         largest = or_zero(largest);
         store(&columns.largest[n], largest);
         for (unsigned k = 0; k < kStepTerms; ++k) {
-            const Floats values = to_floats<type>(load<Words>(&words[k][n]));
-            const RelativeTerms terms = relative_terms(values, exponents[k], largest);
+            const RelativeTerms terms = relative_terms(values[k], exponents[k], largest);
             store(&columns.values[k][n], terms.values);
             store(columns.exponents[k].data(), (words_of(earlier[k]) & 0xFFFF) | words_of(terms.exponents) << 16);
             earlier[k] = terms.exponents;
@@ -183,7 +184,8 @@ void PackedColumns::pack(const OperandView& view) {
         for (unsigned block = 0; block < blocks(); ++block) {
             const unsigned first = block * kBlockColumns;
             const unsigned present = std::min(kBlockColumns, count() - first);
-            TransposedWords transposed{};
+            TransposedWords transposed;
+            if (present < kBlockColumns) transposed = {};
             for (unsigned step = 0; step < steps(); ++step) {
                 for (unsigned n = 0; n < present; ++n) {
                     const std::uint32_t* column = words(first + n, step).data();
