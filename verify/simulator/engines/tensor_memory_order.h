@@ -53,7 +53,7 @@ class TensorMemoryOrder {
 
     /// A thread has executed tcgen05.commit.
     void commit(const Warp& warp, unsigned lane);
-    /// A warp has passed tcgen05.wait::ld or ::st.
+    /// A warp has passed tcgen05.wait, of loads or of stores.
     void wait(const Warp& warp, Tcgen05Kind kind);
     void fence_before(const Warp& warp, LaneMask lanes);
     void fence_after(const Warp& warp, LaneMask lanes);

@@ -231,16 +231,22 @@ void decode_convert_address(Decoder& d) {
     d.result.execute = &execute_offset;
 }
 
+/// Whether an address is that of a constant, which this machine keeps in global memory and H200 does not (measured).
+bool is_constant(const Warp& warp, std::uint64_t address) {
+    const Allocation* allocation = warp.cta().grid().memory->find(address);
+    return allocation != nullptr && allocation->read_only && address - allocation->address < allocation->bytes;
+}
+
 /// slots[0] = whether the generic address slots[1] lies in the window at `immediate`. Global memory is all that is
-/// neither shared nor local: parameters are there too (measured on H200). .shared is the CTA's own part of the window
-/// of shared memory, .shared::cluster all of it.
+/// neither shared nor local nor constant: parameters are there too (measured on H200). .shared is the CTA's own part of
+/// the window of shared memory, .shared::cluster all of it.
 Outcome execute_is_space(Warp& warp, const Decoded& i) {
     warp.require(i, i.slots[1]);
     const auto* from = warp.lanes_of<std::uint64_t>(i.slots[1]);
     LaneMask result = 0;
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
         const std::uint64_t window = from[lane] & ~(kWindowBytes - 1);
-        const bool global = window != kSharedWindow && window != kLocalWindow;
+        const bool global = window != kSharedWindow && window != kLocalWindow && !is_constant(warp, from[lane]);
         bool is = i.immediate == 0 ? global : window == i.immediate;
         if (window == kSharedWindow && !i.cluster) {
             is = is && (from[lane] & (kWindowBytes - 1)) >> kSharedRankShift == warp.cta().rank();

@@ -6,8 +6,8 @@
 
 #include "verify/simulator/programs/programs.h"
 
-/// Faults to put into the programs, one at a time. None may go unnoticed but a missing fence: each makes the result
-/// wrong, or is found, or lets the kernel die.
+/// Faults to put into the programs, one at a time. None may go unnoticed but the lack of some fences: each makes the
+/// result wrong, or is found, or lets the kernel die.
 namespace block_attention::programs {
 
 /// A change to the text of a kernel's PTX.
@@ -27,9 +27,9 @@ struct Fault {
     std::vector<PtxEdit> edits;
 };
 
-/// Whether it removes fences and nothing else. The simulator's memory is in order without them, so that only a checker
-/// of the order could notice.
-bool removes_only_fences(const Fault& fault);
+/// Whether it only removes fences that the simulator does not ask for, fence.proxy and wgmma.fence: its memory is in
+/// order without them, so that only a checker of the order could notice.
+bool goes_unnoticed(const Fault& fault);
 
 /// The text with the edits made in the kernel of that name. A removed try_wait answers "done". Throws
 /// std::invalid_argument if there is nothing to edit.
