@@ -66,7 +66,8 @@ TEST_CASE("schedules are named where they gave one result, and the seed where th
     CHECK(table_row(kStyle, result) ==
           "listing     naive   cuda:0            65,536     3.21 %  FAILED: the result depends on the schedule\n");
     CHECK(contains(details(kStyle, result),
-                   "  schedules: seed 16 of 9 to 208 stands out; --schedule-seed 16 replays it\n  2 bytes of o differ from seed 9's\n"));
+                   "  schedules: seed 16 of 9 to 208 stands out; --schedule-seed 16 replays it\n  2 bytes of o differ "
+                   "from seed 9's\n"));
 }
 
 TEST_CASE("failures come worst first, and only failures") {

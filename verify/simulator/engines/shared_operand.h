@@ -20,8 +20,8 @@ class MatrixOperand {
     /// gather_part of layout/matrix_descriptor.h. Reports what lies outside shared memory.
     void gather(const MatrixDescriptor& descriptor, Major major, std::uint32_t first, std::uint32_t extent,
                 std::uint16_t* packed);
-    /// The 16 bytes at an address, which hold elements of row or column `mn` and the next, `count` of them. Poison where
-    /// shared memory does not reach, which is reported.
+    /// The 16 bytes at an address, which hold elements of row or column `mn` and the next, `count` of them. Poison
+    /// where shared memory does not reach, which is reported.
     const std::byte* read(std::uint32_t address, std::uint32_t mn, std::uint32_t count);
 
     /// What asynchronous copies write after the time `since` is noted as late, unless it was after the operation's own
